@@ -78,8 +78,9 @@ func (s *Server) MostInFlight() int64 { return s.counters.most.Load() }
 // Traffic is what a server has done.
 type Traffic struct {
 	traffic.Counts
-	Rate traffic.Rate // of Requests
-	_    [32]byte     // three whole cache lines
+	Rate    traffic.Rate // of Requests
+	Private atomic.Int64 // connections that are kept for one client connection each
+	_       [24]byte     // three whole cache lines
 }
 
 // Traffic returns the counters of the server, which are made when they are asked for first.
@@ -89,6 +90,14 @@ func (s *Server) Traffic() *Traffic {
 	}
 	s.traffic.CompareAndSwap(nil, new(Traffic))
 	return s.traffic.Load()
+}
+
+// Private returns the number of connections to the server that are kept for one client connection each.
+func (s *Server) Private() int64 {
+	if t := s.traffic.Load(); t != nil {
+		return t.Private.Load()
+	}
+	return 0
 }
 
 // CountLease notes a lease of the server at a time of the caller in nanoseconds.

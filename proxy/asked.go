@@ -9,7 +9,7 @@ import (
 
 // dismissed drops an answer whose status is one for which the route has requests sent again, if there is another attempt to come.
 func (ex *Exchange) dismissed(h *Head, end bool) bool {
-	if !slices.Contains(ex.route.Policy().Retry.Codes, h.Status) || !ex.mayAsk(FaultStatus) {
+	if ex.claimed || !slices.Contains(ex.route.Policy().Retry.Codes, h.Status) || !ex.mayAsk(FaultStatus) {
 		return false
 	}
 	s := ex.lease.Server()

@@ -10,15 +10,17 @@ import (
 
 // counters are written by the loop alone and read by anybody.
 type counters struct {
-	_         [64]byte
-	requests  uint64 // begun; those that ended are the sum of reasons
-	tunnels   uint64
-	retries   uint64
-	unretried uint64
-	reasons   [reasonCount]uint64
-	copies    [copyOutcomes]uint64
-	ports     [2]portCounters
-	_         [64]byte
+	_                         [64]byte
+	requests                  uint64 // begun; those that ended are the sum of reasons
+	tunnels                   uint64
+	retries                   uint64
+	unretried                 uint64
+	private                   uint64 // connections that became private; of those: that were kept, and that ended
+	privateKept, privateEnded uint64
+	reasons                   [reasonCount]uint64
+	copies                    [copyOutcomes]uint64
+	ports                     [2]portCounters
+	_                         [64]byte
 }
 
 // portCounters are those of requests, connections and tunnels of one port.

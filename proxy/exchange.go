@@ -30,6 +30,8 @@ type Exchange struct {
 
 // exchangeState is what one request leaves behind; it is wiped when the exchange is released.
 type exchangeState struct {
+	privateState
+
 	down Downstream
 
 	// The request.
@@ -167,7 +169,7 @@ func (ex *Exchange) serve(r *routing.Route) {
 	ex.limited = pol.RequestTimeout > 0 || pol.AttemptTimeout > 0
 	ex.watch(min(pol.ServerTimeout, ex.cfg.Timeouts.Client))
 	copies := ex.takeCopies()
-	ex.choose(cookie)
+	ex.choose(ex.privateCookie(cookie))
 	copies.send()
 }
 
@@ -377,6 +379,9 @@ func (ex *Exchange) abandon() {
 	case stateQueue:
 		ex.leaveQueue(ex.cfg.Clock.Now())
 	case stateConnect:
+		if p := ex.awaits; p != nil {
+			p.leave(ex)
+		}
 		ex.cfg.Upstreams.Cancel(ex)
 	}
 	ex.drop(FaultCanceled)
@@ -393,8 +398,15 @@ func (ex *Exchange) drop(f Fault) {
 // Uploads reports whether a body is to be sent, now or later.
 func (ex *Exchange) Uploads() bool { return !ex.reqEnd || len(ex.kept()) > 0 }
 
-// Upgrades says that the request asks for another protocol, which only HTTP/1.1 can carry.
-func (ex *Exchange) Upgrades() bool { return ex.req.Upgrade != nil }
+// NeedsHTTP1 reports whether only HTTP/1.1 can carry the request: it asks for another protocol, or the pod refused it over
+// HTTP/2 for that reason (RFC 9113 section 7, HTTP_1_1_REQUIRED).
+func (ex *Exchange) NeedsHTTP1() bool { return ex.req.Upgrade != nil || ex.http1 }
+
+// RequireHTTP1 notes that the pod refused the request over HTTP/2. UpstreamFault follows.
+func (ex *Exchange) RequireHTTP1() { ex.http1 = true }
+
+// GRPC reports whether the request is a gRPC call, which only HTTP/2 can carry.
+func (ex *Exchange) GRPC() bool { return ex.grpc() }
 
 // breakOff ends the exchange without an answer, or within one whose head is out: the client must see that it is not whole.
 func (ex *Exchange) breakOff(f Fault, r Reason) {

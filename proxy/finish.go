@@ -109,6 +109,7 @@ func (ex *Exchange) log(to AccessLog, reason Reason) {
 	if ex.cfg.Captures == ex.w.cfg.Captures { // else the log cannot name what was captured
 		rec.Captures, rec.Captured = ex.cfg.Captures, ex.captured
 	}
+	rec.Private = ex.claimed
 	rec.UserAgent, rec.Referer, rec.Answered, rec.AnsweredIn, rec.AnsweredMinor = ex.agent, ex.referer, ex.got >= 0, ex.gotIn, ex.gotMinor
 	rec.Inserted, rec.HeadIn, rec.HeadOut, rec.UniqueID = ex.inserted, ex.headIn, ex.headOut, ex.uniqueID
 	if ex.req != nil {

@@ -60,6 +60,7 @@ type Record struct {
 	Response time.Duration // request sent to response head
 	Total    time.Duration // request head to the last byte
 	Tunnel   bool          // the exchange ended as a tunnel (101)
+	Private  bool          // its upstream connection was private, see PrivateSet
 
 	Trace    TraceRef  // zero when requests are not traced, and for what is no request
 	UniqueID []byte    // nil = the request got none

@@ -65,7 +65,7 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	if ex.route.Mirrors() != nil {
 		ex.copyRequest(h, ip)
 	}
-	if ex.route.Divided() && !ex.requestDivided(h, cookie, &left) {
+	if ex.route.Divided() && !ex.requestDivided(h, ex.privateCookie(cookie), &left) {
 		return nil, ReasonRewrite
 	}
 	ex.w.mark(h)

@@ -109,7 +109,9 @@ type Client struct {
 	Agreed protocol.Protocol // on by ALPN; HTTP1 also when nothing was, though a client may speak HTTP/2 by prior knowledge
 	// Negotiated says that Agreed was agreed on.
 	Negotiated bool
-	Own        bool // it is the router itself, which asks whether requests are answered
+	// Private has the private connections of the client connection; nil: no connection is kept for it.
+	Private *PrivateSet
+	Own     bool // it is the router itself, which asks whether requests are answered
 
 	Arrival *routing.Arrival // for routing.View; nil = by the pair of ports of OpenShift Routes, asked for nothing that a host asks for
 

@@ -53,6 +53,14 @@ func (ex *Exchange) timeout() {
 			ex.watch(ex.cfg.Timeouts.Connect - time.Duration(now-ex.queuedAt))
 		}
 		return
+	case ex.awaits != nil:
+		if left := ex.cfg.Timeouts.Connect - time.Duration(now-ex.awaitsSince); left > 0 {
+			ex.watch(left)
+			return
+		}
+		ex.dequeue(now)
+		ex.resign()
+		return
 	case ex.state == stateBackoff:
 		ex.afterBackoff(now)
 		return

@@ -44,7 +44,7 @@ func TestUpgrades(t *testing.T) {
 				h.Spoken = protocol.HTTP2
 			}
 			r.ex.Request(h, end)
-			if r.ex.Upgrades() != (x.asked != "") {
+			if r.ex.NeedsHTTP1() != (x.asked != "") {
 				t.Error("whether it upgrades is not known")
 			}
 			r.ready()

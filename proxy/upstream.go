@@ -13,9 +13,10 @@ func idempotent(method []byte) bool {
 }
 
 // Replayable reports whether the request may be sent again although an endpoint may have acted on it: its method allows
-// that, and it has no body, or everything that was sent of the body is kept.
+// that, and it has no body, or everything that was sent of the body is kept. A step of a login is not sent again: it counts
+// on its own connection only.
 func (ex *Exchange) Replayable() bool {
-	return ex.idemp && ex.repeatable() && (ex.reqEnd || len(ex.kept()) > 0)
+	return ex.idemp && !ex.credentials && ex.repeatable() && (ex.reqEnd || len(ex.kept()) > 0)
 }
 
 // connect implements party.
@@ -23,6 +24,15 @@ func (ex *Exchange) connect(fresh bool) {
 	if ex.limited {
 		ex.beginLimited()
 	}
+	ex.notePrivate()
+	if !fresh && ex.usePrivate() {
+		return
+	}
+	ex.acquire(fresh)
+}
+
+// acquire sends the request on a connection that is not the client's own, or waits for one.
+func (ex *Exchange) acquire(fresh bool) {
 	if up := ex.cfg.Upstreams.Acquire(ex.lease.Endpoint(), ex, fresh); up != nil {
 		ex.send(up)
 		return

@@ -73,6 +73,10 @@ type Config struct {
 
 	Recent *Recent // nil = no exchange is remembered
 
+	// PrivateConnections is how many upstream connections a worker keeps private, each for one client connection; 0 =
+	// DefaultPrivateConnections.
+	PrivateConnections int
+
 	// Rehearse has a worker decide about requests and connections without anything that others would notice: no limit counts them, no
 	// server is chosen for them, no queue has them, no counter of a route, a server or the unique ids grows. What Upstreams are asked for
 	// is up to those. It is for finding out what would become of a request.
@@ -116,6 +120,8 @@ type Worker struct {
 	mirrored   share.Pool // bytes of copies
 	copying    share.Pool // copies that are collected or on their way
 
+	private share.Pool // connections that are kept private
+
 	compressors []*compressor // free ones
 	compressing share.Pool    // in use
 	waiting     share.Pool    // places of exchanges and relays that wait
@@ -144,6 +150,7 @@ func NewWorker(cfg Config) (*Worker, error) {
 	w := &Worker{cfg: &cfg, timeouts: cfg.Timeouts, loopID: []byte(cfg.LoopID), scale: traffic.NewScale(), tracer: newTracer(cfg.Tracing, cfg.Seed, cfg.Rehearse)}
 	w.mirrored, w.copying, w.compressing = share.NewPool(maxMirrored), share.NewPool(maxCopies), share.NewPool(maxCompressors)
 	w.waiting = share.NewPool(maxWaiting)
+	w.private = share.NewPool(cmp.Or(cfg.PrivateConnections, DefaultPrivateConnections))
 	w.tunnels.w = w
 	w.bodies.share = share.NewPool(cmp.Or(cfg.KeptBodies, DefaultKeptBodies))
 	if w.rng.Seed(cfg.Seed, cfg.Seed); cfg.Seed == 0 {
@@ -212,6 +219,7 @@ func (w *Worker) release(ex *Exchange) {
 	ex.scratch.Reset()
 	ex.attemptsState = attemptsState{}
 	ex.exchangeState = exchangeState{}
+	ex.client.Private = nil // of a connection that may end
 	w.free.Put(ex)
 }
 
@@ -224,6 +232,9 @@ type Totals struct {
 	Unretried uint64               // retries that would have been legal and were beyond the budget of a pool
 	Reasons   [reasonCount]uint64  // by Reason
 	Copies    [copyOutcomes]uint64 // of requests for mirrors, by CopyOutcome
+
+	Private      int64  // upstream connections that are kept for one client connection each
+	PrivateBegun uint64 // upstream connections that became private, the kept ones among them
 
 	Connections     [2]uint64     // accepted on the plain and on the TLS port
 	Ports           [2]PortTotals // the same ports
@@ -258,6 +269,9 @@ func (w *Worker) Totals(t *Totals) {
 	for i := range t.Copies {
 		t.Copies[i] += atomic.LoadUint64(&w.counts.copies[i])
 	}
+	t.PrivateBegun += atomic.LoadUint64(&w.counts.private)
+	t.Private -= int64(atomic.LoadUint64(&w.counts.privateEnded))
+	t.Private += int64(atomic.LoadUint64(&w.counts.privateKept))
 	t.Retries += atomic.LoadUint64(&w.counts.retries)
 	t.Unretried += atomic.LoadUint64(&w.counts.unretried)
 	for i := range t.Reasons {

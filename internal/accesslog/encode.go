@@ -83,6 +83,9 @@ func (o *output) appendLine(b []byte, s *slot) []byte {
 	if r.Tunnel {
 		b = append(b, `,"tunnel":true`...)
 	}
+	if r.Private {
+		b = append(b, `,"private":true`...)
+	}
 	if o.l.cfg.Filter.sampled(r) {
 		b = append(b, `,"sample":`...)
 		b = strconv.AppendFloat(b, o.l.cfg.Filter.Sample, 'g', -1, 64)

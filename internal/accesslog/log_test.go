@@ -41,7 +41,7 @@ func causes(all ...proxy.Fault) (of [len(proxy.Record{}.Causes)]proxy.Fault) {
 // full is a record with everything that a line can have.
 func full() *proxy.Record {
 	r := captured()
-	r.Tunnel, r.Detail, r.Queue, r.Target = true, "cl-te", time.Second, bytes.Repeat([]byte("x"), maxTarget+1)
+	r.Tunnel, r.Private, r.Detail, r.Queue, r.Target = true, true, "cl-te", time.Second, bytes.Repeat([]byte("x"), maxTarget+1)
 	r.UserAgent, r.Referer = []byte(`Mozilla "5.0"`), []byte("https://www.example.com/")
 	r.TLSVersion, r.CipherSuite, r.ServerName, r.Negotiated, r.Agreed = tls.VersionTLS13, tls.TLS_AES_128_GCM_SHA256, "www.example.com", true, protocol.HTTP2
 	r.Answered, r.AnsweredIn, r.Retries, r.Causes = true, protocol.HTTP2, 2, causes(proxy.FaultConnect, proxy.FaultStale)

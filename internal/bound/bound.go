@@ -23,6 +23,7 @@ const (
 	IterationChunks                 // a body came in so many small chunks that the rest of them waits for a later iteration
 	EarlyAnswer                     // an upload was no longer read after its early final answer
 	ReplayBodies                    // a request body was not kept for another attempt
+	PrivateConnections              // a connection that authenticates was not kept for its client, or a request did not wait for one
 	Mirrors                         // a copy of a request for a mirror was not sent
 	Compressors                     // a response was not compressed: its namespace has its share of compressors
 	WaitingRequests                 // a request did not wait for a server or a retry: its namespace has its share of places
@@ -77,6 +78,7 @@ var names = [count]string{
 	IterationChunks:     "turn-chunks",
 	EarlyAnswer:         "early-answer",
 	ReplayBodies:        "replay-bodies",
+	PrivateConnections:  "private-connections",
 	Mirrors:             "mirrors",
 	Compressors:         "compressors",
 	WaitingRequests:     "waiting-requests",

@@ -228,6 +228,7 @@ type Endpoint struct {
 	State    string `json:"state"`           // one of those above
 	Checked  bool   `json:"checked"`         // it has health checks
 	Sessions int64  `json:"sessions"`        // requests that are under way
+	Private  int64  `json:"private"`         // connections that are kept for one client connection each
 	Requests uint64 `json:"requests"`        // so far
 	Failures uint64 `json:"failures"`        // times it could not be connected so far
 	Protocol string `json:"protocol"`

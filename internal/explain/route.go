@@ -119,7 +119,7 @@ func (i *inquiry) endpointsOf(pool *balancer.Pool, share float64, backend string
 func endpointOf(s *balancer.Server) Endpoint {
 	e := Endpoint{
 		Address: s.Endpoint().Addr().String(), Pod: s.Pod(), Service: s.Service(), Weight: s.Weight(), State: StateUp, Checked: s.Check() != nil,
-		Sessions: s.InFlight(), Requests: s.Requests(), Failures: s.Failures(), Protocol: s.Endpoint().Protocol().String(),
+		Sessions: s.InFlight(), Private: s.Private(), Requests: s.Requests(), Failures: s.Failures(), Protocol: s.Endpoint().Protocol().String(),
 	}
 	if t := s.Endpoint().TLS(); t != nil {
 		e.TLS = verification(t)

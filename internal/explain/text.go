@@ -231,7 +231,7 @@ func (a *Answer) printEndpoints(p *printer) {
 		if e.Picked {
 			mark = "+"
 		}
-		p.linef(heading, "%s %s%s %s, weight %d %s, %d sessions, %d requests, %d failures%s", mark, e.name(), orNothing(" of ", e.Backend), e.State, e.Weight, e.Share, e.Sessions, e.Requests, e.Failures, orNothing(", TLS ", e.TLS))
+		p.linef(heading, "%s %s%s %s, weight %d %s, %d sessions, %d requests, %d failures%s%s", mark, e.name(), orNothing(" of ", e.Backend), e.State, e.Weight, e.Share, e.Sessions, e.Requests, e.Failures, orNothing(", TLS ", e.TLS), counted(e.Private, "private connections"))
 	}
 	if a.MoreOf > 0 {
 		p.linef("", "and %d more", a.MoreOf)
@@ -239,6 +239,14 @@ func (a *Answer) printEndpoints(p *printer) {
 	if len(a.Endpoints) > 1 {
 		p.linef("", "chosen by %s; + is the one for this request now", a.Algorithm)
 	}
+}
+
+// counted returns a number of things after a comma, "" for none.
+func counted(n int64, things string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d %s", n, things)
 }
 
 // before is text with what follows it, unless it is empty.

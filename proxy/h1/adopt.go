@@ -14,7 +14,7 @@ func (ps *Pools) Reuse(e *balancer.Endpoint, ex *proxy.Exchange) proxy.Upstream 
 		cc := p.idle[n-1]
 		p.idle[n-1] = nil
 		p.idle = p.idle[:n-1]
-		if ps.cfg.Loop.Now()-cc.parked >= int64(ps.idleLimit(p)) || !cc.quiet(ex) {
+		if ps.cfg.Loop.Now()-cc.parked >= int64(ps.idleLimit(p, ps.cfg.IdleTimeout, longestIdle)) || !cc.quiet(ex) {
 			cc.shut()
 			continue
 		}

@@ -45,6 +45,7 @@ type clientConn struct {
 	chunked   bool // the request goes out in chunks
 	headOnly  bool // the request is HEAD
 	paused    bool
+	ownership
 }
 
 // on gives the clientConn, a new one, its connection.
@@ -108,7 +109,7 @@ func (cc *clientConn) ready() {
 // use binds the connection to an exchange.
 func (cc *clientConn) use(ex *proxy.Exchange, reused bool) {
 	cc.ex, cc.state, cc.reused = ex, clientHead, reused
-	cc.answered, cc.chunked, cc.headOnly = false, false, false
+	cc.answered, cc.chunked, cc.headOnly, cc.midway = false, false, false, false
 	cc.out = framing.Body{}
 	cc.informed, cc.searched = 0, 0
 	cc.before = cc.c.BytesWritten()
@@ -118,9 +119,13 @@ func (cc *clientConn) use(ex *proxy.Exchange, reused bool) {
 // for.
 func (cc *clientConn) unsent() bool { return cc.c.BytesWritten() == cc.before }
 
-// park puts an idle connection into the pool.
+// park puts an idle connection into the pool, or gives a private one back to its owner.
 func (cc *clientConn) park() {
-	limit := cc.ps.idleLimit(cc.pool)
+	if cc.private {
+		cc.parkPrivate()
+		return
+	}
+	limit := cc.ps.idleLimit(cc.pool, cc.ps.cfg.IdleTimeout, longestIdle)
 	if limit <= 0 || !cc.ps.give(cc) {
 		cc.shut()
 		return
@@ -235,6 +240,7 @@ func (cc *clientConn) gone() {
 	cc.state, cc.ex = clientGone, nil
 	cc.timer.Stop()
 	cc.recycle()
+	cc.disown()
 }
 
 // detach gives the connection away, to a tunnel.

@@ -71,6 +71,7 @@ func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
 		cc.fail(proxy.FaultMalformed)
 		return len(p), false
 	}
+	cc.judge()
 	if st := rs.head.Status; st < 200 && st != 101 {
 		if cc.informed == proxy.MaxInterim {
 			cc.fail(proxy.FaultMalformed)

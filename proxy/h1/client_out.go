@@ -7,6 +7,9 @@ import (
 
 // Head implements proxy.Upstream.
 func (cc *clientConn) Head(h *proxy.Head, end bool) {
+	if cc.ex.Authenticates() {
+		cc.claim()
+	}
 	b := headBuffer(cc.c, h)
 	cc.adjust = nil
 	if h.AdjustCase {

@@ -44,15 +44,15 @@ func (h *habit) saw(d time.Duration, now int64) {
 	}
 }
 
-// idleLimit is how long a connection to the endpoint may be idle.
-func (ps *Pools) idleLimit(p *pool) time.Duration {
+// idleLimit returns how long a connection to the endpoint may be idle: limit, or what the endpoint says or shows, at most
+// longest.
+func (ps *Pools) idleLimit(p *pool, limit, longest time.Duration) time.Duration {
 	h := &p.habit
-	limit := ps.cfg.IdleTimeout
 	switch {
 	case h.said < 0:
 		return 0
 	case h.said > 0:
-		limit = min(margin(h.said), longestIdle)
+		limit = min(margin(h.said), longest)
 	}
 	if h.shown > 0 {
 		if ps.cfg.Loop.Now()-h.shownAt > int64(lessonKept) {

@@ -79,9 +79,9 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	return ps, nil
 }
 
-// Acquire implements proxy.Upstreams.
+// Acquire implements proxy.Upstreams. A login begins on a connection that no request has used.
 func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) proxy.Upstream {
-	if !fresh {
+	if !fresh && !ex.Authenticates() {
 		if up := ps.Reuse(e, ex); up != nil {
 			return up
 		}

@@ -25,14 +25,15 @@ const (
 // proxy.Downstream. Tens of thousands of them wait for a request at the same time: what
 // only a request needs is in it or in its exchange.
 type serverConn struct {
-	s      *Server
-	c      *reactor.Conn
-	links  register.Links[serverConn]
-	timer  reactor.Timer
-	ex     *proxy.Exchange // nil between requests
-	rq     *request        // nil between requests
-	client *proxy.Client   // without the addresses; it may be that of others too
-	out    framing.Body    // of the response
+	s       *Server
+	c       *reactor.Conn
+	links   register.Links[serverConn]
+	timer   reactor.Timer
+	ex      *proxy.Exchange // nil between requests
+	rq      *request        // nil between requests
+	private proxy.PrivateSet
+	client  *proxy.Client // without the addresses; it may be that of others too
+	out     framing.Body  // of the response
 
 	idle      int64  // when the last response was complete, of the loop's clock
 	moved     uint64 // bytes the client had taken when that was last looked at
@@ -54,10 +55,13 @@ type serverConn struct {
 // Links implements register.Linked.
 func (sc *serverConn) Links() *register.Links[serverConn] { return &sc.links }
 
+// Removed implements register.Linked.
+func (sc *serverConn) Removed() { sc.private.Close() }
+
 // who is all that is known of the client.
 func (sc *serverConn) who() proxy.Client {
 	client := *sc.client
-	client.Addr, client.Local = sc.c.RemoteAddr(), sc.c.LocalAddr()
+	client.Addr, client.Local, client.Private = sc.c.RemoteAddr(), sc.c.LocalAddr(), &sc.private
 	return client
 }
 

@@ -71,7 +71,7 @@ func (p *pool) pickConn(since uint64, body bool) *clientConn {
 
 // takes says that a new stream on the connection may be answered.
 func (cc *clientConn) takes() bool {
-	return cc.state == clientReady && !cc.silent && cc.session.Room() > 0 && !cc.c.Congested() && !cc.worn()
+	return cc.state == clientReady && !cc.private && !cc.silent && cc.session.Room() > 0 && !cc.c.Congested() && !cc.worn()
 }
 
 // spared says that new streams are better off elsewhere.
@@ -110,7 +110,7 @@ func (p *pool) opening() int {
 func (cc *clientConn) opening() bool {
 	if cc.state == clientReady {
 		_, known := cc.session.Limit()
-		return !known && !cc.silent && !cc.late && !cc.session.Leaving()
+		return !known && !cc.private && !cc.silent && !cc.late && !cc.session.Leaving()
 	}
 	return cc.state == clientConnect
 }
@@ -138,9 +138,7 @@ func (p *pool) mayDial() bool {
 
 // grow opens as many connections as those who wait need.
 func (p *pool) grow() {
-	if p.waiters.Len() == 0 {
-		return
-	}
+	wanted := p.wanted()
 	opening, share := 0, p.share()
 	coming := 0 // streams that there will be without another connection
 	for _, cc := range p.conns {
@@ -152,7 +150,7 @@ func (p *pool) grow() {
 			}
 		}
 	}
-	for coming < p.waiters.Len() {
+	for coming < wanted {
 		if !p.mayDial() {
 			p.ps.cfg.Bounds.Reached(bound.UpstreamConnections)
 			return
@@ -167,6 +165,32 @@ func (p *pool) grow() {
 		opening++
 		coming += share
 	}
+}
+
+// wanted returns how many of the waiting requests another connection could serve. Requests that authenticate their connection
+// get half of the connections at most.
+func (p *pool) wanted() int {
+	n := p.waiters.Len()
+	if n == 0 || p.mayClaim() {
+		return n
+	}
+	for w := p.waiters.First(); w != nil; w = w.node.Next() {
+		if w.ex.Authenticates() {
+			n--
+		}
+	}
+	return n
+}
+
+// mayClaim reports whether one more connection may become private.
+func (p *pool) mayClaim() bool {
+	n := 0
+	for _, cc := range p.conns {
+		if cc.private {
+			n++
+		}
+	}
+	return n < max(p.ps.cfg.MaxConns/2, 1)
 }
 
 // dial begins one more connection.

@@ -30,6 +30,7 @@ type clientConn struct {
 	present  func() // h2session.Session.Present, made once
 	state    clientState
 	used     bool   // a request has been sent
+	private  bool   // the connection has one request, which authenticates it, and ends with it
 	answered bool   // and a head has come, to any
 	cut      bool   // the endpoint refused streams with its GOAWAY
 	resets   int    // streams that this side gave up
@@ -146,7 +147,7 @@ func (cc *clientConn) idle() {
 	if cc.state != clientReady || cc.session.Streams() > 0 {
 		return
 	}
-	if cc.session.Leaving() || cc.silent || cc.spared() || cc.used && cc.worn() {
+	if cc.private || cc.session.Leaving() || cc.silent || cc.spared() || cc.used && cc.worn() {
 		cc.close()
 		return
 	}

@@ -26,6 +26,9 @@ type clientStream struct {
 // Head implements proxy.Upstream.
 func (st *clientStream) Head(h *proxy.Head, end bool) {
 	cc := st.cc
+	if st.ex.Authenticates() && !cc.private {
+		panic("BUG: credentials of a connection on one that others share")
+	}
 	st.reused, cc.used = cc.used, true
 	st.headOnly = string(h.Method) == "HEAD"
 	cc.session.Request(&st.Stream)
@@ -69,7 +72,9 @@ func (st *clientStream) End(trailers proxy.Section) { st.SendEnd(trailers.Fields
 func (st *clientStream) Abort(f proxy.Fault) {
 	st.ex = nil
 	if !st.Stream.Open() { // nothing was sent
-		st.cc.ps.recycle(st)
+		cc := st.cc
+		cc.ps.recycle(st)
+		cc.idle()
 		return
 	}
 	if f == proxy.FaultTimeout {
@@ -180,6 +185,9 @@ func (st *clientStream) OnClosed(code h2frame.Code, refused bool) {
 		}
 	case code == h2frame.Cancel:
 		f = proxy.FaultCanceled
+	case code == h2frame.HTTP11Required && ex != nil && !st.answered:
+		ex.RequireHTTP1()
+		f = proxy.FaultUnprocessed
 	case code != h2frame.NoError && code != h2frame.InternalError:
 		f = proxy.FaultMalformed
 	}

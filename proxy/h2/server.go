@@ -48,7 +48,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 // addresses are those of the connection.
 func (s *Server) AcceptFrom(c *reactor.Conn, client proxy.Client) reactor.Handler {
 	sc := &serverConn{s: s, c: c, midway: true, client: client}
-	sc.client.Addr, sc.client.Local = c.RemoteAddr(), c.LocalAddr()
+	sc.client.Addr, sc.client.Local, sc.client.Private = c.RemoteAddr(), c.LocalAddr(), &sc.private
 	sc.timer = c.NewTimer(sc.expire)
 	sc.timer.Reset(s.timeouts.RequestHead)
 	sc.present = sc.session.Present
@@ -115,6 +115,7 @@ type serverConn struct {
 	links   register.Links[serverConn]
 	timer   *reactor.Timer
 	client  proxy.Client
+	private proxy.PrivateSet
 	session h2session.Session
 	present func() // h2session.Session.Present, made once
 
@@ -139,6 +140,9 @@ type serverConn struct {
 
 // Links implements register.Linked.
 func (sc *serverConn) Links() *register.Links[serverConn] { return &sc.links }
+
+// Removed implements register.Linked.
+func (sc *serverConn) Removed() { sc.private.Close() }
 
 // Open implements h2session.Host.
 func (sc *serverConn) Open() *h2session.Stream { return &sc.s.stream(sc).Stream }

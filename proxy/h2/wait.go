@@ -67,11 +67,14 @@ func (p *pool) hand() {
 		if w.body {
 			kind = 1
 		}
-		if !none[kind] {
+		switch {
+		case w.ex.Authenticates():
+			cc = p.pickUnused()
+		case !none[kind]:
 			cc = p.pickConn(w.since, w.body)
 		}
 		if cc == nil {
-			none[kind] = none[kind] || w.since == 0
+			none[kind] = none[kind] || w.since == 0 && !w.ex.Authenticates()
 			w = w.node.Next()
 			continue
 		}
@@ -79,6 +82,21 @@ func (p *pool) hand() {
 		w.ex.UpstreamReady(p.ps.stream(cc, w.ex))
 		w = p.waiters.First()
 	}
+}
+
+// pickUnused makes a connection that no request has used private and returns it, nil without one.
+func (p *pool) pickUnused() *clientConn {
+	if !p.mayClaim() {
+		p.ps.cfg.Bounds.Reached(bound.UpstreamConnections)
+		return nil
+	}
+	for _, cc := range p.conns {
+		if cc.takes() && !cc.used {
+			cc.private = true
+			return cc
+		}
+	}
+	return nil
 }
 
 // failed tells those for whom a connection was opened that it did not come about: all, if there is no other.

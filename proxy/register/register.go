@@ -13,6 +13,8 @@ type Linked[T any] interface {
 	*T
 	// Links returns the connection's own.
 	Links() *Links[T]
+	// Removed releases what belongs to the client's connection. Remove calls it once.
+	Removed()
 }
 
 // Register is the open connections of a server. The zero value is empty. All methods but Open are called on the loop of the
@@ -49,6 +51,7 @@ func (r *Register[T, P]) Remove(c P, secure bool) {
 		r.first = l.next
 	}
 	*l = Links[T]{}
+	c.Removed()
 	r.open[index(secure)].Add(-1)
 	r.left()
 }

@@ -6,11 +6,14 @@ import (
 )
 
 type conn struct {
-	name  string
-	links Links[conn]
+	name    string
+	links   Links[conn]
+	removed int
 }
 
 func (c *conn) Links() *Links[conn] { return &c.links }
+
+func (c *conn) Removed() { c.removed++ }
 
 // names are those of all connections, sorted.
 func names(r *Register[conn, *conn]) (all []string) {
@@ -51,6 +54,11 @@ func TestRegister(t *testing.T) {
 		r.Remove(c, false)
 	}
 	want("removed on the way", 0, 0)
+	for _, c := range conns {
+		if want := map[string]int{"b": 2}[c.name]; c.removed != max(want, 1) {
+			t.Errorf("Removed was called %d times for %s", c.removed, c.name)
+		}
+	}
 }
 
 func TestDrain(t *testing.T) {

@@ -1,0 +1,77 @@
+package h1
+
+import (
+	"time"
+
+	"turnout/internal/wire/field"
+	"turnout/proxy"
+)
+
+// privateIdle is the longest time between two requests on a private connection, unless the pod announces a shorter one. It is
+// the idle timeout of IIS: a client that returns later has to log in anew.
+const privateIdle = 2 * time.Minute
+
+// ownership is what a connection knows of its owner. The zero value belongs to a connection that any client may use.
+type ownership struct {
+	private bool           // it authenticates, and never goes to the pool
+	owner   *proxy.Private // of the private connection; nil = it closes after its response
+	midway  bool           // the response asks for the next step of a login
+}
+
+// claim makes the connection private. It has no effect on one that is private.
+func (cc *clientConn) claim() {
+	if !cc.private {
+		cc.private = true
+		cc.owner = cc.ex.Claim(cc)
+	}
+}
+
+// judge looks for connection authentication in a response head, before anything is done with the connection. A response without
+// a challenge can only complete the login of its own request.
+func (cc *clientConn) judge() {
+	status := cc.rs.head.Status
+	challenge := status == 401 || status == 407
+	if !challenge && !cc.ex.Authenticates() {
+		return
+	}
+	challenges, continues := field.ChallengesConnection(cc.rs.head.Fields)
+	if challenges {
+		cc.claim()
+	}
+	cc.midway = challenge && continues
+}
+
+// parkPrivate gives an idle private connection back to its owner.
+func (cc *clientConn) parkPrivate() {
+	limit := cc.ps.idleLimit(cc.pool, privateIdle, privateIdle)
+	if cc.owner == nil || limit <= 0 || cc.pool.endpoint.Retired() {
+		cc.shut()
+		return
+	}
+	cc.parked = cc.ps.cfg.Loop.Now()
+	cc.timer.Reset(limit)
+	if !cc.owner.Return(cc.midway) {
+		cc.shut()
+	}
+}
+
+// Take implements proxy.PrivateConn.
+func (cc *clientConn) Take(ex *proxy.Exchange) proxy.Upstream {
+	if !cc.quiet(ex) {
+		cc.shut()
+		return nil
+	}
+	cc.use(ex, true)
+	return cc
+}
+
+// Close implements proxy.PrivateConn.
+func (cc *clientConn) Close() { cc.shut() }
+
+// disown ends the hold of the owner on the connection.
+func (cc *clientConn) disown() {
+	if owner := cc.owner; owner != nil {
+		cc.owner = nil
+		owner.Ended()
+	}
+}
