@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -128,13 +127,8 @@ func (ex *Exchange) captureCookie(to [][]byte, name string, c *Capture, h *Head)
 			continue
 		}
 		for rest := h.Fields[i].Value; len(rest) > 0; {
-			pair := rest
-			if end := bytes.IndexByte(rest, ';'); end >= 0 {
-				pair, rest = rest[:end], rest[end+1:]
-			} else {
-				rest = nil
-			}
-			if pair = field.Trim(pair); len(pair) >= len(c.Name) && string(pair[:len(c.Name)]) == c.Name {
+			var pair []byte
+			if pair, rest = field.NextCookie(rest); len(pair) >= len(c.Name) && string(pair[:len(c.Name)]) == c.Name {
 				to[0] = ex.scratch.Copy(pair[:min(len(pair), c.Max)])
 				return
 			}

@@ -130,6 +130,9 @@ func (ex *Exchange) request(h *Head, end bool) {
 		ex.route = d.Route
 		ex.redirect(toTLS)
 		return
+	case routing.Exhausted:
+		ex.answer(431, ReasonMatchWork)
+		return
 	default:
 		ex.noRoute(h)
 		return
@@ -173,11 +176,18 @@ func (ex *Exchange) serve(r *routing.Route) {
 	copies.send()
 }
 
-// match asks the table what becomes of the request.
+// match returns the decision of the table about the request. The detail of the log is a namespace whose rules were not decided.
 func (ex *Exchange) match(h *Head) routing.Decision {
-	return ex.table.Match(&routing.View{
+	v := routing.View{
 		Secure: ex.client.Secure, Arrival: ex.client.Arrival, Host: h.Authority, Path: h.Path, Method: h.Method, Query: h.Query, Fields: h.Fields,
-	})
+		Matching: &ex.w.matching,
+	}
+	d := ex.table.Match(&v)
+	if undecided := v.Undecided(); undecided != nil {
+		ex.detail = undecided[0]
+		ex.Reached(bound.MatchWork)
+	}
+	return d
 }
 
 func (ex *Exchange) requestData(p []byte) {

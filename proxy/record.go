@@ -125,6 +125,7 @@ const (
 	ReasonRequestTimeout               // the whole exchange took longer than the route allows (504)
 	ReasonPreflight                    // a page of another origin asked what it may do; the router has answered
 	ReasonBackend                      // what the rule names for the request's share cannot be used (500)
+	ReasonMatchWork                    // the rules of the host were not decided: the request takes more work than it may (431)
 	reasonCount
 )
 
@@ -134,7 +135,7 @@ var reasonNames = [reasonCount]string{
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 	"monitor",
 	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood", "tls-failed", "queue-timeout", "content-too-large", "internal-error",
-	"subject-refused", "overload", "route-share", "loop", "request-timeout", "preflight", "bad-backend",
+	"subject-refused", "overload", "route-share", "loop", "request-timeout", "preflight", "bad-backend", "match-work",
 }
 
 // String is the stable word of the reason.

@@ -115,6 +115,7 @@ type Worker struct {
 	loopID    []byte
 	bodies    bodies
 	tracer    tracer
+	matching  routing.Matching
 
 	freeCopies spare.List[requestCopy]
 	mirrored   share.Pool // bytes of copies

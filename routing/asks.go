@@ -44,28 +44,9 @@ func (c *valueCondition) String() string {
 		return c.name + " with a value that is not shown"
 	}
 	if c.expression != nil {
-		text := strings.TrimSuffix(strings.TrimPrefix(c.expression.String(), wholeBegin), wholeEnd)
-		return fmt.Sprintf("%s matching %s", c.name, text)
+		return fmt.Sprintf("%s matching %s", c.name, c.expression)
 	}
 	return fmt.Sprintf("%s with the value %q", c.name, c.value)
-}
-
-// failing is the first condition that does not hold.
-func (c *conditions) failing(v *View) (l Lost, asks string) {
-	if c.method != "" && string(v.Method) != c.method {
-		return LostMethod, c.method
-	}
-	for i := range c.headers {
-		if h := &c.headers[i]; !h.inFields(v.Fields) {
-			return LostHeader, h.String()
-		}
-	}
-	for i := range c.query {
-		if q := &c.query[i]; !q.inQuery(v.Query) {
-			return LostQuery, q.String()
-		}
-	}
-	return Won, ""
 }
 
 // Asks is what the route asks of requests of its host, for people; nil = nothing.
@@ -90,6 +71,9 @@ func (r *Route) Asks() (list []string) {
 	}
 	for i := range c.query {
 		list = append(list, "query parameter "+c.query[i].String())
+	}
+	for i := range c.cookies {
+		list = append(list, fmt.Sprintf("cookie %s with the value %q", c.cookies[i].name, c.cookies[i].value))
 	}
 	return list
 }
@@ -116,6 +100,11 @@ func (r *Route) Example() (e Example) {
 	for i := range c.query {
 		if q := &c.query[i]; q.expression == nil {
 			e.Query = append(e.Query, [2]string{q.name, q.value})
+		}
+	}
+	for i := range c.cookies {
+		if k := &c.cookies[i]; k.expression == nil {
+			e.Fields = append(e.Fields, "cookie: "+k.name+"="+k.value)
 		}
 	}
 	return e
@@ -150,7 +139,7 @@ func (r *Route) Before(o *Route) string {
 		return "its path is longer"
 	case (a.method != "") != (b.method != ""):
 		return "it asks for a method"
-	case len(a.headers) != len(b.headers):
+	case len(a.headers)+len(a.cookies) != len(b.headers)+len(b.cookies):
 		return "it asks for more header fields"
 	case len(a.query) != len(b.query):
 		return "it asks for more query parameters"

@@ -3,6 +3,8 @@ package routing
 import (
 	"bytes"
 	"iter"
+
+	"turnout/internal/expression"
 )
 
 // Lost says why a rule does not take a request. The zero value is Won.
@@ -22,9 +24,10 @@ const (
 	LostListener               // it is of a listener that is less specific than another one of the port, which has the host to itself
 	LostConnection             // it takes requests of connections that began for its host only
 	LostOrder                  // a rule with a longer path, or one that is older or asks for more, comes before it
+	LostWork                   // its conditions were not decided: the work of its namespace for the request was used up
 )
 
-var lostNames = [...]string{"won", "path", "method", "header", "query", "port", "redirects", "wildcard", "host", "listener", "connection", "order"}
+var lostNames = [...]string{"won", "path", "method", "header", "query", "port", "redirects", "wildcard", "host", "listener", "connection", "order", "work"}
 
 // String is a stable word.
 func (l Lost) String() string {
@@ -43,8 +46,9 @@ type Candidate struct {
 
 // Candidates calls yield for each rule for the host of a request, those that wildcards cover it with included, in the order in which
 // Match tries them, until it returns false; of a port with listeners those of all listeners that have the host, the one that decides first. It asks
-// each what Match asks; d is what that said of the request. It is for explanations.
+// each what Match asks, with as much work for all together; d is what that said of the request. It is for explanations.
 func (t *Table) Candidates(v *View, d Decision, yield func(Candidate) bool) {
+	v.begun = false
 	name, ok := bare(v.Host)
 	if !ok && len(v.Host) > 0 {
 		return
@@ -168,22 +172,39 @@ func (g *group) tried() iter.Seq[*entry] {
 			return
 		}
 		m := g.more
-		for _, wanted := range [...]uint8{exact, expression, 0} {
+		for _, wanted := range [...]uint8{exact, expressed, 0} {
 			list := m.entries
-			if wanted == expression {
+			if wanted == expressed {
 				list = m.expressions
 			}
 			for i := range list {
 				e := &list[i]
-				if wanted != expression {
+				if wanted != expressed {
 					e = &list[len(list)-1-i]
 				}
-				if e.tables&(exact|expression) == wanted && !yield(e) {
+				if e.tables&(exact|expressed) == wanted && !yield(e) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// asked looks at all that an entry asks but a path that is no expression.
+func (e *entry) asked(v *View, m *Matching) (result expression.Result, l Lost, which *valueCondition) {
+	c := e.route.conditions
+	if !m.spend(1) {
+		return expression.Undecided, LostWork, nil
+	}
+	if e.tables&expressed != 0 {
+		if r := m.matches(c.path, v.Path); r != expression.Yes {
+			return r, LostPath, nil
+		}
+	}
+	if e.tables&asks == 0 {
+		return expression.Yes, Won, nil
+	}
+	return c.failing(v, m)
 }
 
 // lost asks an entry by itself whether it takes a request in a table, and which condition does not hold.
@@ -194,14 +215,22 @@ func (e *entry) lost(v *View, table uint8) (l Lost, asks string) {
 		takes = true // nobody sees a path
 	case e.tables&exact != 0:
 		takes = e.path == string(v.Path)
-	case e.tables&expression != 0:
-		takes = e.route.conditions.path.Match(v.Path)
 	}
-	switch {
-	case !takes:
+	if !takes && e.tables&expressed == 0 {
 		return LostPath, ""
-	case !e.takes(v, inAny):
-		return e.route.conditions.failing(v)
+	}
+	m := v.begin()
+	m.turn(e.route.key.Namespace)
+	result, condition, which := e.asked(v, m)
+	switch {
+	case result == expression.Undecided:
+		return LostWork, ""
+	case condition == LostMethod:
+		return LostMethod, e.route.conditions.method
+	case which != nil:
+		return condition, which.String()
+	case result == expression.No:
+		return LostPath, ""
 	case e.tables&table != 0:
 		return Won, ""
 	case table == inPlain && e.tables&redirects != 0:

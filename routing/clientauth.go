@@ -2,9 +2,9 @@ package routing
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 
+	"turnout/internal/expression"
 	"turnout/tlsmux/clientcert"
 )
 
@@ -21,7 +21,7 @@ type ClientAuth struct {
 	sum      contentSum
 	mode     clientcert.Mode
 	trust    *clientcert.Trust
-	subjects *regexp.Regexp
+	subjects *expression.Expression
 }
 
 // Mode says whether clients are asked for a certificate, and what becomes of those without.
@@ -31,7 +31,7 @@ func (a *ClientAuth) Mode() clientcert.Mode { return a.mode }
 func (a *ClientAuth) Trust() *clientcert.Trust { return a.trust }
 
 // Subjects is what the one-line subject has to match somewhere, nil = anything.
-func (a *ClientAuth) Subjects() *regexp.Regexp { return a.subjects }
+func (a *ClientAuth) Subjects() *expression.Expression { return a.subjects }
 
 // ID names the content: two that ask the same of clients, of whatever tables, have the same ID.
 func (a *ClientAuth) ID() [32]byte { return a.sum }
@@ -63,7 +63,7 @@ func (s *ClientAuthSpec) parse(sum contentSum) (*ClientAuth, error) {
 	}
 	if s.Subjects != "" {
 		var err error
-		if a.subjects, err = regexp.Compile(s.Subjects); err != nil {
+		if a.subjects, err = expression.New(s.Subjects, expression.Somewhere, expression.Tenant()); err != nil {
 			return nil, fmt.Errorf("cannot use filter of clients' subjects: %w", err)
 		}
 	}

@@ -1,13 +1,12 @@
 package routing
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"turnout/internal/expression"
 	"turnout/internal/wire/field"
 )
 
@@ -23,34 +22,40 @@ type View struct {
 	Method []byte
 	Query  []byte        // from "?" on, or empty
 	Fields []field.Field // names in lower case
+
+	// Matching is looked at there as well. nil = one is made.
+	Matching *Matching
+
+	begun bool // Matching is that of this request
 }
 
 // conditions are what a rule asks of a request besides a stored, prefix or exact path, and its age. They are immutable; nil is
 // none.
 type conditions struct {
-	created int64          // see RuleSpec.created
-	path    *regexp.Regexp // nil = the path is no expression
+	created int64                  // see RuleSpec.created
+	path    *expression.Expression // nil = the path is no expression
 	method  string
 	headers []valueCondition // names in lower case
 	query   []valueCondition
+	cookies []valueCondition
 }
 
 // valueCondition is a ValueMatch, compiled.
 type valueCondition struct {
 	name, value string
-	expression  *regexp.Regexp // nil = the value is compared
+	expression  *expression.Expression // nil = the value is compared
 }
 
 // conditions compiles what s asks; nil if it asks nothing and has no age.
 func (s *RuleSpec) conditions() (*conditions, error) {
 	m := &s.Match
-	if m.Path.Kind != PathExpression && m.Method == "" && len(m.Headers) == 0 && len(m.Query) == 0 && s.Created.IsZero() {
+	if m.Path.Kind != PathExpression && m.Method == "" && len(m.Headers) == 0 && len(m.Query) == 0 && len(m.Cookies) == 0 && s.Created.IsZero() {
 		return nil, nil
 	}
 	c := &conditions{created: s.created(), method: m.Method}
 	var err error
 	if m.Path.Kind == PathExpression {
-		if c.path, err = whole(m.Path.Value); err != nil {
+		if c.path, err = expressionOf(m.Path.Expression, m.Path.Value); err != nil {
 			return nil, fmt.Errorf("cannot match by path: %w", err)
 		}
 	}
@@ -60,18 +65,10 @@ func (s *RuleSpec) conditions() (*conditions, error) {
 	if c.query, err = values(m.Query, strings.Clone); err != nil {
 		return nil, fmt.Errorf("cannot match by query: %w", err)
 	}
+	if c.cookies, err = values(m.Cookies, strings.Clone); err != nil {
+		return nil, fmt.Errorf("cannot match by cookie: %w", err)
+	}
 	return c, nil
-}
-
-// What whole puts around an expression.
-const (
-	wholeBegin = `(?s)\A(?:`
-	wholeEnd   = `)\z`
-)
-
-// whole compiles an expression for a whole text.
-func whole(text string) (*regexp.Regexp, error) {
-	return regexp.Compile(wholeBegin + text + wholeEnd)
 }
 
 // values compiles conditions, of each name the first. spelled gives a name the spelling it is compared in.
@@ -84,7 +81,7 @@ func values(matches []ValueMatch, spelled func(string) string) ([]valueCondition
 		}
 		if m.Expression {
 			var err error
-			if c.expression, err = whole(m.Value); err != nil {
+			if c.expression, err = expressionOf(m.Compiled, m.Value); err != nil {
 				return nil, err
 			}
 		}
@@ -93,9 +90,17 @@ func values(matches []ValueMatch, spelled func(string) string) ([]valueCondition
 	return list, nil
 }
 
+// expressionOf returns e, or the expression of a text if e is nil.
+func expressionOf(e *expression.Expression, text string) (*expression.Expression, error) {
+	if e != nil {
+		return e, nil
+	}
+	return expression.New(text, expression.Whole, expression.Tenant())
+}
+
 // asks reports whether there is anything to hold besides the path. c may be nil.
 func (c *conditions) asks() bool {
-	return c != nil && (c.method != "" || len(c.headers) > 0 || len(c.query) > 0)
+	return c != nil && (c.method != "" || len(c.headers) > 0 || len(c.query) > 0 || len(c.cookies) > 0)
 }
 
 // dated reports whether the age is known. c may be nil.
@@ -116,7 +121,7 @@ func (c *conditions) compare(o *conditions) int {
 		}
 		return -1
 	}
-	if n := len(c.headers) - len(o.headers); n != 0 {
+	if n := len(c.headers) + len(c.cookies) - len(o.headers) - len(o.cookies); n != 0 {
 		return n
 	}
 	if n := len(c.query) - len(o.query); n != 0 {
@@ -126,84 +131,45 @@ func (c *conditions) compare(o *conditions) int {
 }
 
 // hold reports whether the request is one that c, which asks for something, lets pass.
-func (c *conditions) hold(v *View) bool {
+func (c *conditions) hold(v *View, m *Matching) expression.Result {
+	result, _, _ := c.failing(v, m)
+	return result
+}
+
+// failing returns the first condition that does not hold, or is undecided; neither: all hold.
+func (c *conditions) failing(v *View, m *Matching) (result expression.Result, l Lost, which *valueCondition) {
 	if c.method != "" && string(v.Method) != c.method {
-		return false
+		return expression.No, LostMethod, nil
 	}
 	for i := range c.headers {
-		if !c.headers[i].inFields(v.Fields) {
-			return false
+		if r := m.inFields(&c.headers[i], v.Fields); r != expression.Yes {
+			return r, LostHeader, &c.headers[i]
 		}
 	}
 	for i := range c.query {
-		if !c.query[i].inQuery(v.Query) {
-			return false
+		if r := m.inQuery(&c.query[i], v.Query); r != expression.Yes {
+			return r, LostQuery, &c.query[i]
 		}
 	}
-	return true
-}
-
-func (c *valueCondition) holds(value []byte) bool {
-	if c.expression != nil {
-		return c.expression.Match(value)
-	}
-	return string(value) == c.value
-}
-
-func (c *valueCondition) inFields(fields []field.Field) bool {
-	for i := range fields {
-		if f := &fields[i]; string(f.Name) == c.name && c.holds(f.Value) {
-			return true
+	for i := range c.cookies {
+		if r := m.inCookies(&c.cookies[i], v.Fields); r != expression.Yes {
+			return r, LostHeader, &c.cookies[i]
 		}
 	}
-	return false
+	return expression.Yes, Won, nil
 }
 
-// inQuery looks at the first parameter of the name (the form of application/x-www-form-urlencoded).
-func (c *valueCondition) inQuery(query []byte) bool {
-	rest := bytes.TrimPrefix(query, []byte("?"))
-	var name, value [128]byte // longer ones that are encoded cost an allocation
-	for len(rest) > 0 {
-		var pair []byte
-		pair, rest, _ = bytes.Cut(rest, []byte("&"))
-		if len(pair) == 0 {
-			continue
-		}
-		k, v, _ := bytes.Cut(pair, []byte("="))
-		if string(decoded(name[:0], k)) == c.name {
-			return c.holds(decoded(value[:0], v))
-		}
-	}
-	return false
-}
-
-// decoded returns b with "+" and percent-encoded octets (RFC 3986 section 2.1) decoded, appended to dst, or b itself if there are
-// none. A percent sign without two digits stands for itself.
-func decoded(dst, b []byte) []byte {
-	if bytes.IndexByte(b, '%') < 0 && bytes.IndexByte(b, '+') < 0 {
-		return b
-	}
-	for i := 0; i < len(b); i++ {
-		switch {
-		case b[i] == '+':
-			dst = append(dst, ' ')
-		case b[i] == '%' && i+2 < len(b) && digit(b[i+1]) >= 0 && digit(b[i+2]) >= 0:
-			dst = append(dst, byte(digit(b[i+1])<<4|digit(b[i+2])))
-			i += 2
-		default:
-			dst = append(dst, b[i])
-		}
-	}
-	return dst
-}
-
-// digit returns the value of a hexadecimal digit, -1 if c is none.
-func digit(c byte) int {
+// holds compares a value of the name.
+func (c *valueCondition) holds(m *Matching, value []byte) expression.Result {
 	switch {
-	case c-'0' <= 9:
-		return int(c - '0')
-	case c|0x20 >= 'a' && c|0x20 <= 'f':
-		return int(c|0x20-'a') + 10
+	case c.expression != nil:
+		return m.matches(c.expression, value)
+	case len(value) != len(c.value):
+		return expression.No
+	case !m.spend(1 + len(value)/comparedWork):
+		return expression.Undecided
+	case string(value) == c.value:
+		return expression.Yes
 	}
-	return -1
+	return expression.No
 }

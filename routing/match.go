@@ -13,18 +13,28 @@ const (
 	NoRoute     DecisionKind = iota // no route: the router answers that nothing is here
 	Serve                           // the route serves it
 	Redirect                        // the route asks for a redirect to https
+	Exhausted                       // rules of the host were not decided: the request takes more work than it may, see MatchWork
 	Misdirected                     // the connection is not for this host: another one has to be made (RFC 9110 section 15.5.20)
 )
 
-// Decision is the outcome of Match. Route is nil with NoRoute and Misdirected.
+// Decision is the outcome of Match. Route is nil with NoRoute, Exhausted and Misdirected.
 type Decision struct {
 	Kind  DecisionKind
 	Route *Route
 }
 
-// Match returns what becomes of a request. It keeps nothing of the view, and does not allocate unless an
-// expression or a long encoded query parameter makes it.
+// Match returns what becomes of a request. It keeps nothing of the view but in its Matching, whose memory grows to what the largest
+// request needs; beyond that it does not allocate.
 func (t *Table) Match(v *View) Decision {
+	d := t.match(v)
+	if v.begun {
+		return v.settled(d)
+	}
+	return d
+}
+
+// match is Match before the work is looked at.
+func (t *Table) match(v *View) Decision {
 	if v.Arrival != nil || t.guarded {
 		return t.matchArrived(v)
 	}
@@ -195,7 +205,7 @@ func (g *group) plain(v *View) (d Decision, found bool) {
 		return Decision{Redirect, e.route}, true
 	}
 	// The longest path of all is the longest of the plain ones too, if it is one.
-	if i = m.climb(i, v.Path, inPlain); i >= 0 {
+	if i = m.climb(i, v.Path, len(m.entries[i].path), inPlain); i >= 0 {
 		return Decision{Serve, m.entries[i].route}, true
 	}
 	return Decision{}, true

@@ -3,21 +3,22 @@ package routing
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 )
 
 // The tables a route is in, as bits of an entry.
 const (
-	inAny      uint8 = 1 << iota // every route with a host: decides about redirects
-	inPlain                      // serves plain HTTP
-	inSecure                     // serves HTTP over TLS
-	inSwitch                     // takes whole connections: by SNI, or all of a port
-	redirects                    // plain HTTP is redirected
-	asks                         // there are conditions besides the path
-	exact                        // the path is the whole one
-	expression                   // the path is an expression: that of the conditions
+	inAny     uint8 = 1 << iota // every route with a host: decides about redirects
+	inPlain                     // serves plain HTTP
+	inSecure                    // serves HTTP over TLS
+	inSwitch                    // takes whole connections: by SNI, or all of a port
+	redirects                   // plain HTTP is redirected
+	asks                        // there are conditions besides the path
+	exact                       // the path is the whole one
+	expressed                   // the path is an expression: that of the conditions
 
-	special = asks | exact | expression // what OpenShift Routes never are
+	special = asks | exact | expressed // what OpenShift Routes never are
 )
 
 // tables returns the tables a route is in.
@@ -46,7 +47,7 @@ func (r *Route) tables() uint8 {
 	case PathExact:
 		in |= exact
 	case PathExpression:
-		in |= expression
+		in |= expressed
 	}
 	return in
 }
@@ -102,6 +103,26 @@ func (e *entry) covers(path []byte) bool {
 	return len(path) == n || path[n] == '/' || e.path[n-1] == '/'
 }
 
+// coversShared is covers for an entry whose path begins with the same shared bytes as the request's, or lies within them.
+func (e *entry) coversShared(path []byte, shared int) bool {
+	n := len(e.path)
+	return n <= shared && (n == 0 || len(path) == n || path[n] == '/' || e.path[n-1] == '/')
+}
+
+// shared returns how many bytes the path of the entry i, which may be -1, and a path have in common at their beginning. All entries of
+// the chain of parents of i begin with the same bytes, so that none of them is compared again.
+func (m *paths) shared(i int, path []byte) int {
+	if i < 0 {
+		return 0
+	}
+	p := m.entries[i].path
+	most := min(len(p), len(path))
+	if p[:most] == string(path[:most]) {
+		return most
+	}
+	return sort.Search(most, func(n int) bool { return p[:n+1] != string(path[:n+1]) })
+}
+
 // fewPaths is the number of entries up to which looking at each is cheaper than a
 // binary search.
 const fewPaths = 8
@@ -121,7 +142,8 @@ func (m *paths) search(path []byte, table uint8) int {
 		}
 		return -1
 	}
-	return m.climb(m.last(path), path, table)
+	i := m.last(path)
+	return m.climb(i, path, m.shared(i, path), table)
 }
 
 // last returns the index of the last entry not after a path, -1 if there is none.
@@ -138,11 +160,11 @@ func (m *paths) last(path []byte) int {
 	return low - 1
 }
 
-// climb is search for the entry i and its chain of parents.
-func (m *paths) climb(i int, path []byte, table uint8) int {
+// climb is search for the entry i and its chain of parents, whose paths have shared bytes with the request's in common.
+func (m *paths) climb(i int, path []byte, shared int, table uint8) int {
 	for i >= 0 {
 		e := &m.entries[i]
-		if e.tables&table != 0 && e.covers(path) {
+		if e.tables&table != 0 && e.coversShared(path, shared) {
 			break
 		}
 		i = int(e.parent)

@@ -1,33 +1,59 @@
 package routing
 
-import "slices"
+import (
+	"slices"
+
+	"turnout/internal/expression"
+)
 
 // pickEntry returns the entry that takes a request among those in a table, nil if there is none. It is search for groups
 // in which a path alone does not decide: the exact path, then expressions, then the longest path that covers the request's, each
 // only if its conditions hold.
+//
+// The work is that of the namespace of each entry. Entries of a namespace that has used up its share are passed over, whatever they
+// match: View.settled judges what comes of it.
 func (m *paths) pickEntry(v *View, table uint8) *entry {
+	work := v.begin()
 	last := m.last(v.Path)
+	shared := m.shared(last, v.Path)
 	for i := last; i >= 0 && len(m.entries[i].path) >= len(v.Path); i = int(m.entries[i].parent) {
-		if e := &m.entries[i]; e.tables&exact != 0 && e.path == string(v.Path) && e.takes(v, table) {
+		if e := &m.entries[i]; e.tables&exact != 0 && len(e.path) == len(v.Path) && shared >= len(e.path) && e.takes(v, table, work) == expression.Yes {
 			return e
 		}
 	}
 	for i := range m.expressions {
-		if e := &m.expressions[i]; e.takes(v, table) && e.route.conditions.path.Match(v.Path) {
+		e := &m.expressions[i]
+		if e.takes(v, table, work) == expression.Yes && work.matches(e.route.conditions.path, v.Path) == expression.Yes {
 			return e
 		}
 	}
 	for i := last; i >= 0; i = int(m.entries[i].parent) {
-		if e := &m.entries[i]; e.tables&exact == 0 && e.covers(v.Path) && e.takes(v, table) {
+		if e := &m.entries[i]; e.tables&exact == 0 && e.coversShared(v.Path, shared) && e.takes(v, table, work) == expression.Yes {
 			return e
 		}
 	}
 	return nil
 }
 
-// takes reports whether e, whose path is another question, takes a request in a table.
-func (e *entry) takes(v *View, table uint8) bool {
-	return e.tables&table != 0 && (e.tables&asks == 0 || e.route.conditions.hold(v))
+// takes decides whether e, whose path is another question, takes a request in a table.
+func (e *entry) takes(v *View, table uint8, m *Matching) expression.Result {
+	switch {
+	case e.tables&table == 0:
+		return expression.No
+	case e.tables&(asks|expressed) == 0:
+		if m.isOver(e.route.key.Namespace) {
+			return expression.Undecided
+		}
+		return expression.Yes
+	}
+	m.turn(e.route.key.Namespace)
+	if !m.spend(1) {
+		return expression.Undecided
+	}
+	if e.tables&asks == 0 {
+		return expression.Yes
+	}
+	return e.route.conditions.hold(v, m)
 }
 
 // servePicked is group.serve for such a group.
@@ -46,6 +72,8 @@ func (m *paths) plainPicked(v *View) (d Decision, found bool) {
 		return Decision{}, false
 	case e.tables&redirects != 0:
 		return Decision{Redirect, e.route}, true
+	case e.tables&inPlain != 0:
+		return Decision{Serve, e.route}, true
 	}
 	return m.servePicked(v, inPlain), true
 }
@@ -54,14 +82,14 @@ func (m *paths) plainPicked(v *View) (d Decision, found bool) {
 // in gone out. The first sorted entries have no expression.
 func (m *paths) takeExpressions(sorted int, gone map[*Route]struct{}) {
 	for i := sorted; i < len(m.entries); i++ {
-		if m.entries[i].tables&expression != 0 {
+		if m.entries[i].tables&expressed != 0 {
 			m.expressions = append(m.expressions, m.entries[i])
 		}
 	}
 	if len(m.expressions) == 0 {
 		return
 	}
-	added := slices.DeleteFunc(m.entries[sorted:], func(e entry) bool { return e.tables&expression != 0 })
+	added := slices.DeleteFunc(m.entries[sorted:], func(e entry) bool { return e.tables&expressed != 0 })
 	m.entries = m.entries[:sorted+len(added)]
 	m.expressions = slices.DeleteFunc(m.expressions, func(e entry) bool {
 		_, out := gone[e.route]

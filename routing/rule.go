@@ -7,6 +7,7 @@ import (
 	"unique"
 
 	"turnout/balancer"
+	"turnout/internal/expression"
 )
 
 // RuleSpec is one rule as plain data: the requests of a host that match go to these targets, treated by this policy. The table
@@ -45,12 +46,16 @@ type Match struct {
 	Method  string       // "" = any; letter case matters (RFC 9110 section 9.1)
 	Headers []ValueMatch // of fields; names ignore letter case. Of several lines of a name one must hold
 	Query   []ValueMatch // of parameters; names are exact. Of several of a name the first counts
+	Cookies []ValueMatch // of cookies; names are exact. Of several of a name one must hold. They count as headers
 }
 
 // PathMatch is a path of the kind it says. The zero value takes all paths.
 type PathMatch struct {
 	Kind  PathKind
 	Value string
+
+	// Expression is Value, compiled, with PathExpression. nil = it is compiled with the table.
+	Expression *expression.Expression
 }
 
 // PathKind is how a path is compared with that of a request, which is not decoded. The zero value is PathStored.
@@ -70,6 +75,9 @@ type ValueMatch struct {
 	Name       string
 	Value      string
 	Expression bool // Value is a regular expression (RE2) for the whole value; otherwise the values are the same bytes
+
+	// Compiled is Value, compiled, with Expression. nil = it is compiled with the table.
+	Compiled *expression.Expression
 }
 
 // Rule returns s as a rule.
@@ -92,7 +100,7 @@ func (s *RuleSpec) served() served {
 // the same in the same order; the zero value if there is nothing of it.
 func (s *RuleSpec) asked() unique.Handle[string] {
 	m := &s.Match
-	if m.Method == "" && len(m.Headers) == 0 && len(m.Query) == 0 && s.Created.IsZero() {
+	if m.Method == "" && len(m.Headers) == 0 && len(m.Query) == 0 && len(m.Cookies) == 0 && s.Created.IsZero() {
 		return unique.Handle[string]{}
 	}
 	var b strings.Builder
@@ -102,7 +110,7 @@ func (s *RuleSpec) asked() unique.Handle[string] {
 	}
 	write(m.Method)
 	write(strconv.FormatInt(s.created(), 36))
-	for i, list := range [...][]ValueMatch{m.Headers, m.Query} {
+	for i, list := range [...][]ValueMatch{m.Headers, m.Query, m.Cookies} {
 		for _, v := range list {
 			b.WriteByte('h' + byte(i))
 			if v.Expression {

@@ -50,7 +50,7 @@ type mirror struct {
 // compile looks at all rules of a route.
 func (j *Judge) compile(o *Objects, r *route) *compiled {
 	c := &compiled{}
-	rules := r.rules()
+	rules := r.rules(&j.compiler)
 	var dropped []string
 	for i := range rules {
 		rule, wrong := j.compileRule(o, r, c, i, &rules[i])

@@ -31,7 +31,7 @@ type route struct {
 	object    metav1.Object
 	parents   []gatewayv1.ParentReference
 	hostnames []gatewayv1.Hostname
-	rules     func() []rule
+	rules     func(*translate.Compiler) []rule
 	size      func(places int) expansion.Size // without Source
 }
 
@@ -56,12 +56,12 @@ func (o *Objects) route(ref Ref) *route {
 	switch ref.Kind {
 	case kindHTTPRoute:
 		if r := o.HTTPRoutes.Get(ref.Key); r != nil {
-			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return httpRules(r) },
+			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func(c *translate.Compiler) []rule { return httpRules(c, r) },
 				func(places int) expansion.Size { return expansion.HTTPRoute(&r.Spec, places) }}
 		}
 	case kindGRPCRoute:
 		if r := o.GRPCRoutes.Get(ref.Key); r != nil {
-			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return grpcRules(r) },
+			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func(c *translate.Compiler) []rule { return grpcRules(c, r) },
 				func(places int) expansion.Size { return expansion.GRPCRoute(&r.Spec, places) }}
 		}
 	case kindTLSRoute:
@@ -83,13 +83,13 @@ func (o *Objects) route(ref Ref) *route {
 // streamRoute returns a route whose rules have backends and nothing else.
 func streamRoute[R any](ref Ref, object metav1.Object, parents []gatewayv1.ParentReference, hostnames []gatewayv1.Hostname, rules []R, backends func(*R) []gatewayv1.BackendRef) *route {
 	return &route{
-		ref, object, parents, hostnames, func() []rule { return streamRules(rules, backends) },
+		ref, object, parents, hostnames, func(*translate.Compiler) []rule { return streamRules(rules, backends) },
 		func(places int) expansion.Size { return expansion.StreamRoute(rules, backends, places) },
 	}
 }
 
 // httpRules are the rules of an HTTPRoute; a rule without a match takes all requests.
-func httpRules(r *gatewayv1.HTTPRoute) []rule {
+func httpRules(c *translate.Compiler, r *gatewayv1.HTTPRoute) []rule {
 	rules := make([]rule, 0, len(r.Spec.Rules))
 	for i := range r.Spec.Rules {
 		in := &r.Spec.Rules[i]
@@ -99,7 +99,7 @@ func httpRules(r *gatewayv1.HTTPRoute) []rule {
 			matches = []gatewayv1.HTTPRouteMatch{{}}
 		}
 		for m := range matches {
-			is, wrong := translate.Match(&matches[m])
+			is, wrong := c.Match(&matches[m])
 			out.matches = append(out.matches, match{is, wrong})
 		}
 		rules = append(rules, out)
@@ -108,7 +108,7 @@ func httpRules(r *gatewayv1.HTTPRoute) []rule {
 }
 
 // grpcRules are the rules of a GRPCRoute, as if they were those of an HTTPRoute.
-func grpcRules(r *gatewayv1.GRPCRoute) []rule {
+func grpcRules(c *translate.Compiler, r *gatewayv1.GRPCRoute) []rule {
 	in := r.Spec.Rules
 	if len(in) == 0 {
 		in = []gatewayv1.GRPCRouteRule{{}}
@@ -121,7 +121,7 @@ func grpcRules(r *gatewayv1.GRPCRoute) []rule {
 			matches = []gatewayv1.GRPCRouteMatch{{}}
 		}
 		for m := range matches {
-			is, wrong := translate.GRPCMatch(&matches[m])
+			is, wrong := c.GRPCMatch(&matches[m])
 			out.matches = append(out.matches, match{is, wrong})
 		}
 		for _, b := range in[i].BackendRefs {

@@ -2,7 +2,6 @@ package translate
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -33,7 +32,7 @@ type beside struct {
 	mirrors []side
 	percent int // of the requests are copied
 	canary  *side
-	asked   []routing.ValueMatch // requests that one of these holds for go to the canary
+	asked   []routing.Match // the canary gets requests for which the headers and cookies of one of these hold
 }
 
 // side is a service, and the servers that it has.
@@ -111,14 +110,14 @@ func (a *annotations) canary(b *beside, kind endpoints.Kind) {
 	}
 	if header := a.values[annotationCanaryHeader]; header != "" {
 		if m, ok := a.canaryHeader(header); ok {
-			b.asked = append(b.asked, m)
+			b.asked = append(b.asked, routing.Match{Headers: []routing.ValueMatch{m}})
 		}
 	} else {
 		a.without(annotationCanaryHeader, annotationCanaryValue)
 	}
 	if cookie := a.values[annotationCanaryCookie]; cookie != "" {
 		if isToken(cookie) {
-			b.asked = append(b.asked, routing.ValueMatch{Name: "cookie", Value: `(?:.*;[ \t]*)?` + regexp.QuoteMeta(cookie) + "=" + always + `(?:[ \t]*;.*)?`, Expression: true})
+			b.asked = append(b.asked, routing.Match{Cookies: []routing.ValueMatch{{Name: cookie, Value: always}}})
 		} else {
 			a.invalid(annotationCanaryCookie, cookie, "is not the name of a cookie", "no cookie")
 		}

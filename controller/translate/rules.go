@@ -19,7 +19,8 @@ func (r *Result) Rules() []routing.RuleSpec {
 	}
 	for i, asked := range r.beside.asked {
 		rule := first
-		rule.RouteKey.Rule, rule.Match.Headers, rule.Targets = i+1, []routing.ValueMatch{asked}, r.beside.canary.targets
+		rule.RouteKey.Rule, rule.Targets = i+1, r.beside.canary.targets
+		rule.Match.Headers, rule.Match.Cookies = asked.Headers, asked.Cookies
 		rules = append(rules, rule)
 	}
 	return rules

@@ -183,8 +183,8 @@ func TestTerminationStates(t *testing.T) {
 		proxy.ReasonQueueTimeout: "sQ sQ sQ sQ sQ", proxy.ReasonContentSize: "PR PQ PC PH PD", proxy.ReasonInternal: "IR IQ IC IH IH", proxy.ReasonSubject: "PR PQ PC PH PD",
 		proxy.ReasonOverload:   "RR RQ RC RH RD",
 		proxy.ReasonRouteShare: "RR RQ RC RH RD",
-		proxy.ReasonLoop:       "PR PQ PC PH PD",
-		proxy.ReasonBackend:    "SC SC SC SC SC", proxy.ReasonPreflight: "LR LR LR LR LR", proxy.ReasonRequestTimeout: "sR sQ sC sH sD",
+		proxy.ReasonLoop:       "PR PQ PC PH PD", proxy.ReasonMatchWork: "PR PQ PC PH PD",
+		proxy.ReasonBackend: "SC SC SC SC SC", proxy.ReasonPreflight: "LR LR LR LR LR", proxy.ReasonRequestTimeout: "sR sQ sC sH sD",
 	}
 	for _, reason := range proxy.Reasons() {
 		var got []string

@@ -3,6 +3,7 @@ package archtest
 import (
 	"go/ast"
 	"go/token"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -237,6 +238,40 @@ func TestNoSleeps(t *testing.T) {
 			}
 			if id, ok := sel.X.(*ast.Ident); ok && id.Name == "time" && !excused(t, "sleep", f.path) {
 				t.Errorf("%s: time.Sleep: wait for an event instead", m.at(n))
+			}
+			return true
+		})
+	}
+}
+
+// TestExpressionsHaveOneConstructor: texts of tenants and options become regular expressions in internal/expression only, where they have
+// limits and matching has a budget. Elsewhere package regexp is for patterns that are written in the program, outside the request path.
+func TestExpressionsHaveOneConstructor(t *testing.T) {
+	m := theModule(t)
+	for f := range m.production {
+		if withinAny(f.pkg, []string{"internal/expression", "bench", "test", "deploy"}) {
+			continue
+		}
+		if slices.Contains(f.imports, "regexp/syntax") && f.pkg != "proxy/identity" { // for the type of errors
+			t.Errorf("%s imports regexp/syntax: expressions are parsed by internal/expression", f.path)
+		}
+		if !slices.Contains(f.imports, "regexp") {
+			continue
+		}
+		if withinAny(f.pkg, []string{"routing", "proxy", "tlsmux", "balancer", "internal/server"}) {
+			t.Errorf("%s imports regexp: the request path matches by internal/expression", f.path)
+		}
+		constant := map[ast.Expr]bool{}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 1 {
+				literal, ok := call.Args[0].(*ast.BasicLit)
+				fn, named := call.Fun.(*ast.SelectorExpr)
+				constant[call.Fun] = ok && literal.Kind == token.STRING && named && fn.Sel.Name == "MustCompile"
+			}
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if id, ok := s.X.(*ast.Ident); ok && id.Name == "regexp" && s.Sel.Name != "Regexp" && !constant[s] {
+					t.Errorf("%s: regexp.%s of a text that is not constant: use internal/expression", m.at(s), s.Sel.Name)
+				}
 			}
 			return true
 		})

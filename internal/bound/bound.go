@@ -61,6 +61,7 @@ const (
 	ObjectExpansion                 // an object was rejected: it expands to too much
 	BatchWork                       // an object waited for a later batch: its namespace had its share of one
 	NamespaceExpansion              // an object was rejected: those of its namespace expand to too much together
+	MatchWork                       // rules of a namespace were not decided for a request: to match them takes more work than it may
 	count
 )
 
@@ -116,6 +117,7 @@ var names = [count]string{
 	ObjectExpansion:     "object-expansion",
 	BatchWork:           "batch-work",
 	NamespaceExpansion:  "namespace-expansion",
+	MatchWork:           "match-work",
 }
 
 func (n Name) String() string { return names[n] }

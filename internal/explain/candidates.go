@@ -182,6 +182,8 @@ func (i *inquiry) lostWords(c *routing.Candidate) (reason, text string) {
 		return l.String(), "it is for hosts that no route or Ingress names, and one names this host"
 	case routing.LostListener:
 		return l.String(), "its listener is less specific than " + i.a.Listener.Name + ", which has the host to itself"
+	case routing.LostWork:
+		return l.String(), "it was not decided: the rules of namespace " + r.Namespace() + " take more work for this request than they may"
 	case routing.LostConnection:
 		return l.String(), "the connection was made for another host: clients come again on one of their own"
 	}

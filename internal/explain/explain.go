@@ -178,6 +178,7 @@ func (i *inquiry) request(h *proxy.Head, client *proxy.Client) {
 		Secure: i.in.secure, Arrival: client.Arrival, Host: kept.Authority, Path: kept.Path, Method: kept.Method, Query: kept.Query, Fields: kept.Fields,
 	}
 	i.found = i.table.Match(&i.view)
+	i.a.MatchWork = i.view.Work()
 	i.host = bareHost(kept.Authority)
 	if i.port != nil && !i.in.secure {
 		i.listenedBy(i.table.ListenerFor(i.port.Name, false, i.host))

@@ -115,7 +115,7 @@ func TestSecretsAreHidden(t *testing.T) {
 
 // TestAnswerKeepsItsShape: members of the JSON are never renamed or removed. New ones are added here.
 func TestAnswerKeepsItsShape(t *testing.T) {
-	const shape = "request generation outcome findings listener tls candidates more route access forwarded answered endpoints moreOf algorithm cookie recent assumed took explained change difference"
+	const shape = "request generation outcome findings listener tls candidates matchWork more route access forwarded answered endpoints moreOf algorithm cookie recent assumed took explained change difference"
 	var names []string
 	for f := range reflect.TypeFor[Answer]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -61,6 +61,7 @@ var meanings = []struct{ reason, text string }{
 	{proxy.ReasonRequestTimeout.String(), "the exchange takes longer than the route allows"},
 	{proxy.ReasonPreflight.String(), "the router answers what pages of other origins may do, by the CORS rule of the route"},
 	{proxy.ReasonBackend.String(), "what the route names as a backend cannot be used: it does not exist, or may not be referred to"},
+	{proxy.ReasonMatchWork.String(), "to compare the request with the rules of the host takes more work than a request may"},
 
 	{routing.LostPath.String(), "the path of the route does not cover that of the request"},
 	{routing.LostMethod.String(), "the route is for another method"},
@@ -72,6 +73,7 @@ var meanings = []struct{ reason, text string }{
 	{routing.LostHost.String(), "a route that is for all hosts does not serve those that others name"},
 	{routing.LostListener.String(), "a more specific listener of the port has the host to itself"},
 	{routing.LostConnection.String(), "the connection was made for another host, which has a listener, or asks clients for a certificate, of its own"},
+	{routing.LostWork.String(), "the rule was not decided: rules of its namespace take more work than a request may"},
 	{routing.LostOrder.String(), "a route with a longer path, or an older one, comes before it"},
 
 	{ReasonRejected, "the route is not admitted"},

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"turnout/routing"
 )
 
 // printer remembers the first error of many writes.
@@ -74,6 +76,9 @@ func (a *Answer) print(p *printer) {
 	}
 	if a.More > 0 {
 		p.linef("", "and %d more", a.More)
+	}
+	if a.MatchWork > 0 {
+		p.linef("Match work", "%d of %d, of one namespace %d", a.MatchWork, routing.MatchWork, routing.MatchWork/2)
 	}
 	a.printRoute(p)
 	a.printHeads(p)

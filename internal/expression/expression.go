@@ -9,6 +9,7 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"regexp/syntax"
 	"strings"
 )
@@ -97,6 +98,9 @@ func (e *Expression) Instructions() int { return len(e.program) }
 
 // Size returns the memory of the expression in bytes, its text included.
 func (e *Expression) Size() int { return e.size }
+
+// Quote returns an expression that matches a text and nothing else.
+func Quote(text string) string { return regexp.QuoteMeta(text) }
 
 // parseable rejects what the parser itself spends more than linear time on.
 func parseable(text string) error {

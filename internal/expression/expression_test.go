@@ -137,6 +137,19 @@ func TestCostlyExpressionsAreRefusedBeforeTheyCost(t *testing.T) {
 	}
 }
 
+func TestOperatorsHaveLargerLimits(t *testing.T) {
+	text := "CN=(?:" + strings.Repeat("client-[0-9]+|", 1000) + "x)"
+	if _, err := New(text, Somewhere, Tenant()); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("of a tenant: %v", err)
+	}
+	if _, err := New(text, Somewhere, Operator()); err != nil {
+		t.Errorf("of an option: %v", err)
+	}
+	if _, err := New(strings.Repeat("[a-z]{100}", 1000), Somewhere, Operator()); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("100,000 instructions: %v", err)
+	}
+}
+
 // TestExpressionsKeepTheirSize compares Size with the limit for the largest texts of several kinds.
 func TestExpressionsKeepTheirSize(t *testing.T) {
 	for _, text := range []string{strings.Repeat("a", 1024), `\pL{900}`, strings.Repeat("[a-z]", 200), strings.Repeat(`\pL`, 16), "(?i)" + strings.Repeat("k", 1000)} {

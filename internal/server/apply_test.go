@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -23,6 +22,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/balancer"
+	"turnout/internal/expression"
 	"turnout/internal/server"
 	"turnout/internal/testkit/testaddr"
 	"turnout/internal/testkit/testcert"
@@ -247,7 +247,7 @@ func TestApplyToCertificatesOfClients(t *testing.T) {
 		}
 		return clientcert.NewTrust(bundle, nil)
 	}
-	first, second, filter := authority(), authority(), regexp.MustCompile("^/CN=x$")
+	first, second, filter := authority(), authority(), subjects(t, "^/CN=x$")
 	plain := c.connect(c.HTTP())
 	for _, step := range []struct {
 		name   string
@@ -260,7 +260,7 @@ func TestApplyToCertificatesOfClients(t *testing.T) {
 		{"the same again", func(*server.Config) {}, false, 200},
 		{"others are trusted", func(cfg *server.Config) { cfg.TLS.Trust = second }, true, 200},
 		{"a filter", func(cfg *server.Config) { cfg.Identities.Filter = filter }, true, 200},
-		{"the same filter", func(cfg *server.Config) { cfg.Identities.Filter = regexp.MustCompile("^/CN=x$") }, false, 403},
+		{"the same filter", func(cfg *server.Config) { cfg.Identities.Filter = subjects(t, "^/CN=x$") }, false, 403},
 		{"required", func(cfg *server.Config) { cfg.TLS.ClientAuth, cfg.Identities.Filter = clientcert.Required, nil }, true, 403},
 	} {
 		t.Run(step.name, func(t *testing.T) {
@@ -468,4 +468,13 @@ func TestHandshakeSteps(t *testing.T) {
 	if c.HandshakeSteps() == 0 {
 		t.Error("no step of a handshake was counted")
 	}
+}
+
+func subjects(t *testing.T, text string) *expression.Expression {
+	t.Helper()
+	e, err := expression.New(text, expression.Somewhere, expression.Operator())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
 }

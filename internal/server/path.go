@@ -181,7 +181,11 @@ func (p *RequestPath) acceptSecure(c *reactor.Conn, info tlsmux.Info) reactor.Ha
 // identity says who the client of a TLS connection is, nil if clients are not asked.
 func (p *RequestPath) identity(info *tlsmux.Info) *identity.Identity {
 	now := p.now.Load()
-	return now.identity(info, now.anonymous)
+	id := now.identity(info, now.anonymous)
+	if id != nil && id.Undecided {
+		p.cfg.Bounds.Reached(bound.MatchWork)
+	}
+	return id
 }
 
 // identity is that of a request path; anonymous is a client without a certificate.

@@ -48,3 +48,14 @@ func (p *Pool) Used() int { return p.used }
 
 // Held returns the units that a namespace holds.
 func (p *Pool) Held(namespace string) int { return p.held[namespace] }
+
+// Most returns the units that Take would grant to a namespace now, at least 0.
+func (p *Pool) Most(namespace string) int {
+	return max((p.size-p.used-p.held[namespace])/2, 0)
+}
+
+// Reset gives back all units of all namespaces.
+func (p *Pool) Reset() {
+	clear(p.held)
+	p.used = 0
+}

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"turnout/balancer"
+	"turnout/internal/bound"
 	"turnout/internal/testkit/testaddr"
+	"turnout/proxy"
 	"turnout/routing"
 )
 
@@ -44,5 +46,27 @@ func TestRulesChooseByTheWholeRequest(t *testing.T) {
 			t.Errorf("%q is answered %q, want %q", request, got, want)
 		}
 	}
+	r.wantQuiet()
+}
+
+// TestMatchWorkEndsTheRequest: a request that takes more work than its host's rules may is answered 431 with its own reason, is counted, and
+// goes to no pod. Ordinary requests to the same host are served.
+func TestMatchWorkEndsTheRequest(t *testing.T) {
+	counts := new(bound.Counts)
+	r := with(t, func(c *proxy.Config) { c.Bounds = counts })
+	p := r.pod(1, always(ok("route")))
+	r.route("app", "app.test", nil, p.Addr)
+	table, _ := r.Store.Load().ApplyRules([]routing.RuleSpec{{
+		RouteKey: routing.RouteKey{Namespace: "ns", Name: "rules", UID: "u", Rule: 1}, Host: "app.test", Policy: r.Specs[0].Policy,
+		Match:   routing.Match{Path: routing.PathMatch{Kind: routing.PathExpression, Value: "/(?:[^/]?){900}x"}},
+		Targets: []balancer.Target{{ID: "a", Addr: testaddr.Of(p.Addr), Weight: 1}},
+	}}, nil)
+	r.Store.Publish(table)
+	r.wantStatus(r.say("GET /short HTTP/1.1\r\nHost: app.test\r\n\r\n"), 200)
+	r.wantStatus(r.say("GET /"+strings.Repeat("a", 10<<10)+" HTTP/1.1\r\nHost: app.test\r\n\r\n"), 431)
+	if n := counts.Of(bound.MatchWork); n != 1 {
+		t.Errorf("counted %d times", n)
+	}
+	r.wantReason(proxy.ReasonMatchWork)
 	r.wantQuiet()
 }

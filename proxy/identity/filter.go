@@ -3,9 +3,10 @@ package identity
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"regexp/syntax"
 	"strings"
+
+	"turnout/internal/expression"
 )
 
 // foreign are constructs of PCRE that Go's regular expressions do not have, by how what the compiler complains about begins.
@@ -18,14 +19,14 @@ var foreign = []struct{ begins, name string }{
 	{`\g`, "a back-reference"}, {`\k`, "a back-reference"}, {"(?x", "the extended syntax"},
 }
 
-// ParseFilter reads the regular expression of Rules.Filter. White space around it does not belong to it, blanks within do.
-// "" is no filter, nil. The error names what Go's regular expressions do not have.
-func ParseFilter(text string) (*regexp.Regexp, error) {
+// ParseFilter reads the regular expression of Rules.Filter, within the limits of expression.Operator. White space around it does not
+// belong to it, blanks within do. "" is no filter, nil. The error names the construct that Go's regular expressions do not have.
+func ParseFilter(text string) (*expression.Expression, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return nil, nil
 	}
-	filter, err := regexp.Compile(text)
+	filter, err := expression.New(text, expression.Somewhere, expression.Operator())
 	var bad *syntax.Error
 	if !errors.As(err, &bad) {
 		return filter, err

@@ -187,6 +187,21 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// TestSubjectsHaveABudget: a client whose subject takes more work than a filter may is refused, not let in.
+func TestSubjectsHaveABudget(t *testing.T) {
+	long, _ := certificate(t, name(t, value(t, oidCN, asn1.TagUTF8String, strings.Repeat("a", 4000))), nil)
+	filter, err := ParseFilter("(?:[a-z]?){1000}!")
+	must(t, err)
+	if id := (&Rules{Filter: filter}).Of(long); !id.Refused || !id.Undecided {
+		t.Errorf("refused %t, undecided %t", id.Refused, id.Undecided)
+	}
+	filter, err = ParseFilter("CN=a+$")
+	must(t, err)
+	if id := (&Rules{Filter: filter}).Of(long); id.Refused || id.Undecided {
+		t.Errorf("refused %t, undecided %t", id.Refused, id.Undecided)
+	}
+}
+
 func TestFilterThatGoDoesNotHave(t *testing.T) {
 	for text, want := range map[string]string{
 		"CN=(?!x)": `"(?!": negative look-ahead of PCRE`, "CN=(?=x)": "look-ahead of PCRE", "(?<=O)x": "look-behind of PCRE",

@@ -12,6 +12,7 @@ import (
 
 	"turnout/controller/source"
 	"turnout/controller/translate"
+	"turnout/internal/expression"
 	"turnout/routing"
 )
 
@@ -98,11 +99,13 @@ func (c *conversion) canaries(g *group, it *Item, all *gatewayv1.HTTPRouteRule) 
 		rule := *all.DeepCopy()
 		rule.BackendRefs = []gatewayv1.HTTPBackendRef{{BackendRef: b}}
 		for _, h := range it.Rules[i+1].Match.Headers {
-			m := gatewayv1.HTTPHeaderMatch{Type: ref(gatewayv1.HeaderMatchExact), Name: gatewayv1.HTTPHeaderName(h.Name), Value: h.Value}
-			if h.Expression {
-				m.Type = ref(gatewayv1.HeaderMatchRegularExpression)
-			}
-			rule.Matches[0].Headers = append(rule.Matches[0].Headers, m)
+			rule.Matches[0].Headers = append(rule.Matches[0].Headers,
+				gatewayv1.HTTPHeaderMatch{Type: ref(gatewayv1.HeaderMatchExact), Name: gatewayv1.HTTPHeaderName(h.Name), Value: h.Value})
+		}
+		for _, k := range it.Rules[i+1].Match.Cookies { // the Gateway API has no match for cookies
+			text := `(?:.*;[ \t]*)?` + expression.Quote(k.Name+"="+k.Value) + `(?:[ \t]*;.*)?`
+			rule.Matches[0].Headers = append(rule.Matches[0].Headers,
+				gatewayv1.HTTPHeaderMatch{Type: ref(gatewayv1.HeaderMatchRegularExpression), Name: "cookie", Value: text})
 		}
 		list = append(list, rule)
 	}

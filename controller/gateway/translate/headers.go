@@ -6,6 +6,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"turnout/internal/expression"
 	"turnout/routing/header"
 )
 
@@ -16,6 +17,8 @@ type Compiler struct {
 	redirects Interned[redirectRule]
 	cors      Interned[corsRule]
 	retries   Interned[retrySpec]
+
+	expressions Interned[expression.Expression]
 }
 
 // Headers compiles a header modifier; nil = nothing is to be done.

@@ -1,27 +1,24 @@
 package translate
 
 import (
-	"regexp"
 	"strings"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"turnout/internal/expression"
 	"turnout/routing"
 )
 
-// MaxExpression bounds a regular expression in bytes.
-const MaxExpression = 1024
-
 // Match translates a match of an HTTPRoute.
-func Match(m *gatewayv1.HTTPRouteMatch) (routing.Match, *Error) {
+func (c *Compiler) Match(m *gatewayv1.HTTPRouteMatch) (routing.Match, *Error) {
 	out := routing.Match{Method: string(value(m.Method, ""))}
 	var err *Error
-	if out.Path, err = path(m.Path); err != nil {
+	if out.Path, err = c.path(m.Path); err != nil {
 		return out, err
 	}
 	for i := range m.Headers {
 		h := &m.Headers[i]
-		v, err := condition(string(h.Name), h.Value, string(value(h.Type, gatewayv1.HeaderMatchExact)))
+		v, err := c.condition(string(h.Name), h.Value, string(value(h.Type, gatewayv1.HeaderMatchExact)))
 		if err != nil {
 			return out, err
 		}
@@ -29,7 +26,7 @@ func Match(m *gatewayv1.HTTPRouteMatch) (routing.Match, *Error) {
 	}
 	for i := range m.QueryParams {
 		q := &m.QueryParams[i]
-		v, err := condition(string(q.Name), q.Value, string(value(q.Type, gatewayv1.QueryParamMatchExact)))
+		v, err := c.condition(string(q.Name), q.Value, string(value(q.Type, gatewayv1.QueryParamMatchExact)))
 		if err != nil {
 			return out, err
 		}
@@ -39,7 +36,7 @@ func Match(m *gatewayv1.HTTPRouteMatch) (routing.Match, *Error) {
 }
 
 // path translates a path match; nil = all paths.
-func path(m *gatewayv1.HTTPPathMatch) (routing.PathMatch, *Error) {
+func (c *Compiler) path(m *gatewayv1.HTTPPathMatch) (routing.PathMatch, *Error) {
 	if m == nil {
 		return routing.PathMatch{Kind: routing.PathPrefix, Value: "/"}, nil
 	}
@@ -50,8 +47,7 @@ func path(m *gatewayv1.HTTPPathMatch) (routing.PathMatch, *Error) {
 	case gatewayv1.PathMatchExact:
 		out.Kind = routing.PathExact
 	case gatewayv1.PathMatchRegularExpression:
-		out.Kind = routing.PathExpression
-		return out, expression(out.Value)
+		return c.pathExpression(out.Value)
 	default:
 		return out, dropped(unsupportedf("path match type %q is unknown", kind))
 	}
@@ -62,27 +58,35 @@ func path(m *gatewayv1.HTTPPathMatch) (routing.PathMatch, *Error) {
 }
 
 // condition translates a match of a header or a query parameter; both have the same words for types.
-func condition(name, text, kind string) (routing.ValueMatch, *Error) {
+func (c *Compiler) condition(name, text, kind string) (routing.ValueMatch, *Error) {
 	out := routing.ValueMatch{Name: name, Value: text}
 	switch kind {
 	case string(gatewayv1.HeaderMatchExact):
 		return out, nil
 	case string(gatewayv1.HeaderMatchRegularExpression):
+		var err *Error
 		out.Expression = true
-		return out, expression(text)
+		out.Compiled, err = c.expression(text)
+		return out, err
 	}
 	return out, dropped(unsupportedf("match type %q of %q is unknown", kind, name))
 }
 
-// expression says why an expression cannot be used.
-func expression(text string) *Error {
-	if len(text) > MaxExpression {
-		return dropped(unsupportedf("a regular expression is longer than %d bytes", MaxExpression))
+// expression compiles a regular expression; equal texts share it.
+func (c *Compiler) expression(text string) (*expression.Expression, *Error) {
+	e, err := c.expressions.Of(text, func() (*expression.Expression, error) {
+		return expression.New(text, expression.Whole, expression.Tenant())
+	})
+	if err != nil {
+		return nil, dropped(unsupportedf("regular expression %q: %v", text, err))
 	}
-	if _, err := regexp.Compile(text); err != nil {
-		return dropped(unsupportedf("regular expression %q: %v", text, err))
-	}
-	return nil
+	return e, nil
+}
+
+// pathExpression is a path that a regular expression matches.
+func (c *Compiler) pathExpression(text string) (routing.PathMatch, *Error) {
+	e, err := c.expression(text)
+	return routing.PathMatch{Kind: routing.PathExpression, Value: text, Expression: e}, err
 }
 
 // dropped makes e the error of a rule that has no requests.
@@ -92,17 +96,17 @@ func dropped(e *Error) *Error {
 }
 
 // GRPCMatch translates a match of a GRPCRoute: a service and a method are the two segments of a path (gRPC over HTTP/2, Requests).
-func GRPCMatch(m *gatewayv1.GRPCRouteMatch) (routing.Match, *Error) {
+func (c *Compiler) GRPCMatch(m *gatewayv1.GRPCRouteMatch) (routing.Match, *Error) {
 	out := routing.Match{Path: routing.PathMatch{Kind: routing.PathPrefix, Value: "/"}}
 	if m.Method != nil {
 		var err *Error
-		if out.Path, err = grpcPath(m.Method); err != nil {
+		if out.Path, err = c.grpcPath(m.Method); err != nil {
 			return out, err
 		}
 	}
 	for i := range m.Headers {
 		h := &m.Headers[i]
-		v, err := condition(string(h.Name), h.Value, string(value(h.Type, gatewayv1.GRPCHeaderMatchExact)))
+		v, err := c.condition(string(h.Name), h.Value, string(value(h.Type, gatewayv1.GRPCHeaderMatchExact)))
 		if err != nil {
 			return out, err
 		}
@@ -112,7 +116,7 @@ func GRPCMatch(m *gatewayv1.GRPCRouteMatch) (routing.Match, *Error) {
 }
 
 // grpcPath translates a service, a method or both.
-func grpcPath(m *gatewayv1.GRPCMethodMatch) (routing.PathMatch, *Error) {
+func (c *Compiler) grpcPath(m *gatewayv1.GRPCMethodMatch) (routing.PathMatch, *Error) {
 	service, method := value(m.Service, ""), value(m.Method, "")
 	kind := value(m.Type, gatewayv1.GRPCMethodMatchExact)
 	switch kind {
@@ -134,10 +138,10 @@ func grpcPath(m *gatewayv1.GRPCMethodMatch) (routing.PathMatch, *Error) {
 		return routing.PathMatch{Kind: routing.PathExact, Value: "/" + service + "/" + method}, nil
 	}
 	if exact {
-		method = regexp.QuoteMeta(method)
+		method = expression.Quote(method)
 	}
 	text := "/" + part(service) + "/" + part(method)
-	return routing.PathMatch{Kind: routing.PathExpression, Value: text}, expression(text)
+	return c.pathExpression(text)
 }
 
 // part is an expression for one segment.

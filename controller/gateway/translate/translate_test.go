@@ -9,13 +9,32 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"turnout/internal/expression"
 	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/routing/header"
 )
 
+// shown is a match as a text; each of its expressions has to be compiled.
+func shown(t *testing.T, m routing.Match) string {
+	t.Helper()
+	list := func(values []routing.ValueMatch) string {
+		texts := make([]string, len(values))
+		for i, v := range values {
+			if texts[i] = fmt.Sprintf("{%s %s %t}", v.Name, v.Value, v.Expression); v.Expression != (v.Compiled != nil && v.Compiled.String() == v.Value) {
+				t.Errorf("%s: compiled as %v", texts[i], v.Compiled)
+			}
+		}
+		return "[" + strings.Join(texts, " ") + "]"
+	}
+	if e := m.Path.Expression; (m.Path.Kind == routing.PathExpression) != (e != nil && e.String() == m.Path.Value) {
+		t.Errorf("path %v: compiled as %v", m.Path, e)
+	}
+	return fmt.Sprintf("{{%d %s} %s %s %s}", m.Path.Kind, m.Path.Value, m.Method, list(m.Headers), list(m.Query))
+}
+
 func TestMatch(t *testing.T) {
-	expression, exact, prefix := gatewayv1.PathMatchRegularExpression, gatewayv1.PathMatchExact, gatewayv1.PathMatchPathPrefix
+	expressed, exact, prefix := gatewayv1.PathMatchRegularExpression, gatewayv1.PathMatchExact, gatewayv1.PathMatchPathPrefix
 	for what, c := range map[string]struct {
 		m    gatewayv1.HTTPRouteMatch
 		want string
@@ -24,10 +43,10 @@ func TestMatch(t *testing.T) {
 		"exact":         {gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: &exact, Value: new("/p")}}, "{{2 /p}  [] []}"},
 		"prefix":        {gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: &prefix, Value: new("/p/")}}, "{{1 /p/}  [] []}"},
 		"no type":       {gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Value: new("/p")}}, "{{1 /p}  [] []}"},
-		"expression":    {gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: &expression, Value: new("/a|b")}}, "{{3 /a|b}  [] []}"},
+		"expression":    {gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: &expressed, Value: new("/a|b")}}, "{{3 /a|b}  [] []}"},
 		"no slash":      {gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: &exact, Value: new("p")}}, "dropped"},
-		"bad":           {gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: &expression, Value: new("(")}}, "dropped"},
-		"too long":      {gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: &expression, Value: new(strings.Repeat("a", MaxExpression+1))}}, "dropped"},
+		"bad":           {gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: &expressed, Value: new("(")}}, "dropped"},
+		"too long":      {gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: &expressed, Value: new(strings.Repeat("a", expression.Tenant().Text+1))}}, "dropped"},
 		"unknown type":  {gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: new(gatewayv1.PathMatchType("X")), Value: new("/")}}, "dropped"},
 		"method":        {gatewayv1.HTTPRouteMatch{Method: new(gatewayv1.HTTPMethodPut)}, "{{1 /} PUT [] []}"},
 		"header":        {gatewayv1.HTTPRouteMatch{Headers: []gatewayv1.HTTPHeaderMatch{{Name: "A", Value: "1"}, {Type: new(gatewayv1.HeaderMatchRegularExpression), Name: "B", Value: ".*"}}}, "{{1 /}  [{A 1 false} {B .* true}] []}"},
@@ -36,9 +55,11 @@ func TestMatch(t *testing.T) {
 		"query":         {gatewayv1.HTTPRouteMatch{QueryParams: []gatewayv1.HTTPQueryParamMatch{{Name: "q", Value: "1"}}}, "{{1 /}  [] [{q 1 false}]}"},
 		"bad query":     {gatewayv1.HTTPRouteMatch{QueryParams: []gatewayv1.HTTPQueryParamMatch{{Type: new(gatewayv1.QueryParamMatchRegularExpression), Name: "q", Value: "["}}}, "dropped"},
 	} {
-		got, err := Match(&c.m)
-		text := fmt.Sprint(got)
-		if err != nil {
+		got, err := new(Compiler).Match(&c.m)
+		text := ""
+		if err == nil {
+			text = shown(t, got)
+		} else {
 			text = map[bool]string{true: "dropped"}[err.Drop]
 		}
 		if text != c.want {
@@ -48,7 +69,7 @@ func TestMatch(t *testing.T) {
 }
 
 func TestGRPCMatch(t *testing.T) {
-	expression := gatewayv1.GRPCMethodMatchRegularExpression
+	expressed := gatewayv1.GRPCMethodMatchRegularExpression
 	for what, c := range map[string]struct {
 		m    *gatewayv1.GRPCMethodMatch
 		want string
@@ -58,14 +79,14 @@ func TestGRPCMatch(t *testing.T) {
 		"both":                  {&gatewayv1.GRPCMethodMatch{Service: new("s.S"), Method: new("M")}, "{2 /s.S/M}"},
 		"service":               {&gatewayv1.GRPCMethodMatch{Service: new("s.S")}, "{1 /s.S}"},
 		"method":                {&gatewayv1.GRPCMethodMatch{Method: new("M.")}, `{3 /[^/]+/(?:M\.)}`},
-		"expressions":           {&gatewayv1.GRPCMethodMatch{Type: &expression, Service: new("a|b"), Method: new("M.*")}, "{3 /(?:a|b)/(?:M.*)}"},
-		"expression of service": {&gatewayv1.GRPCMethodMatch{Type: &expression, Service: new("a|b")}, "{3 /(?:a|b)/[^/]+}"},
-		"bad":                   {&gatewayv1.GRPCMethodMatch{Type: &expression, Service: new("(")}, "dropped"},
+		"expressions":           {&gatewayv1.GRPCMethodMatch{Type: &expressed, Service: new("a|b"), Method: new("M.*")}, "{3 /(?:a|b)/(?:M.*)}"},
+		"expression of service": {&gatewayv1.GRPCMethodMatch{Type: &expressed, Service: new("a|b")}, "{3 /(?:a|b)/[^/]+}"},
+		"bad":                   {&gatewayv1.GRPCMethodMatch{Type: &expressed, Service: new("(")}, "dropped"},
 		"slash":                 {&gatewayv1.GRPCMethodMatch{Service: new("a/b"), Method: new("M")}, "dropped"},
 		"unknown type":          {&gatewayv1.GRPCMethodMatch{Type: new(gatewayv1.GRPCMethodMatchType("X"))}, "dropped"},
 	} {
-		got, err := GRPCMatch(&gatewayv1.GRPCRouteMatch{Method: c.m})
-		text := fmt.Sprint(got.Path)
+		got, err := new(Compiler).GRPCMatch(&gatewayv1.GRPCRouteMatch{Method: c.m})
+		text := fmt.Sprintf("{%d %s}", got.Path.Kind, got.Path.Value)
 		if err != nil {
 			text = map[bool]string{true: "dropped"}[err.Drop]
 		}
@@ -74,10 +95,10 @@ func TestGRPCMatch(t *testing.T) {
 		}
 	}
 	headers := []gatewayv1.GRPCHeaderMatch{{Name: "a", Value: "1"}, {Type: new(gatewayv1.GRPCHeaderMatchRegularExpression), Name: "b", Value: "("}}
-	if _, err := GRPCMatch(&gatewayv1.GRPCRouteMatch{Headers: headers}); err == nil {
+	if _, err := new(Compiler).GRPCMatch(&gatewayv1.GRPCRouteMatch{Headers: headers}); err == nil {
 		t.Error("a bad expression is taken")
 	}
-	if got, err := GRPCMatch(&gatewayv1.GRPCRouteMatch{Headers: headers[:1]}); err != nil || len(got.Headers) != 1 {
+	if got, err := new(Compiler).GRPCMatch(&gatewayv1.GRPCRouteMatch{Headers: headers[:1]}); err != nil || len(got.Headers) != 1 {
 		t.Errorf("header: %v, %v", got, err)
 	}
 }
