@@ -109,7 +109,7 @@ func (p *Pool) rebuild() []*Waiter {
 		return nil
 	}
 	old := p.set.Load()
-	next := &set{cfg: old.cfg, limit: old.limit, algorithm: old.algorithm, group: old.group, slots: old.slots}
+	next := &set{cfg: old.cfg, quota: old.quota, limit: old.limit, algorithm: old.algorithm, group: old.group, slots: old.slots}
 	if next.choices = p.judge(next); next.choices == old.choices {
 		return nil
 	}

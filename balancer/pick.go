@@ -59,7 +59,7 @@ func (p *Pool) chooseLimited(s *set, in *Pick) (Lease, bool) {
 		if !some {
 			return Lease{}, false
 		}
-		return v.tryLease(in, s.limit, v.sticky() == string(in.Cookie))
+		return v.tryLease(in, s, v.sticky() == string(in.Cookie))
 	}
 	n := len(s.active)
 	i := 0
@@ -68,7 +68,7 @@ func (p *Pool) chooseLimited(s *set, in *Pick) (Lease, bool) {
 			i = 0
 			break
 		}
-		if l, ok := s.server(i).tryLease(in, s.limit, false); ok {
+		if l, ok := s.server(i).tryLease(in, s, false); ok {
 			return l, true
 		}
 		in.Rand = mix(in.Rand)
@@ -78,7 +78,7 @@ func (p *Pool) chooseLimited(s *set, in *Pick) (Lease, bool) {
 		if excluded(in.Exclude, s.member(j)) {
 			continue
 		}
-		if l, ok := s.server(j).tryLease(in, s.limit, false); ok {
+		if l, ok := s.server(j).tryLease(in, s, false); ok {
 			return l, true
 		}
 	}

@@ -14,6 +14,8 @@ type PoolConfig struct {
 	// same address: what is sent through a route of one tenant cannot come between another's requests and answers.
 	Namespace string
 	Limit     int // requests that each server may have at a time; <= 0 = any number
+	// Scope has Limit hold for an endpoint in all pools of one scope together; "" = in each pool.
+	Scope string
 
 	// Check is how often the servers are checked, if more than one has a weight; 0 = never.
 	Check time.Duration
@@ -74,6 +76,7 @@ type set struct {
 	slots     *slots
 	tree      atomic.Pointer[tree] // of the loads, nil = there is none yet
 	shift     uint64               // added to the cursor of the pool
+	quota     *quota               // of cfg.Scope, nil = there is no limit, or it is the pool's alone
 	limit     int32                // requests of a server at a time, 0 = any number; as cfg has it
 	algorithm Algorithm            // as cfg has it
 }
@@ -136,6 +139,10 @@ func (p *Pool) update(cfg PoolConfig, targets []Target) []*Waiter {
 	if old.roster != ro {
 		next.slots = &slots{pool: p, roster: ro}
 		p.welcome(old, next)
+	}
+	if next.quota = old.quota; old.cfg != next.cfg {
+		next.quota = r.quota(&cfg)
+		r.quitQuota(old.quota)
 	}
 	number, every := p.number, p.every
 	p.carry(old.group, next.group)

@@ -81,6 +81,34 @@ type queue struct {
 	any    line
 	ticket uint64
 	length atomic.Int64 // waiters of all lines; read by all requests, and changed with the rest, by those that wait
+	quota  *quota       // that of the pool's set, nil = none; its waiters are counted there too
+}
+
+// count counts n waiters more. The lock is held.
+func (q *queue) count(n int64) {
+	q.length.Add(n)
+	if q.quota != nil {
+		q.quota.waiting.Add(n)
+	}
+}
+
+// join makes q count its waiters for the quota of next. Servers that waiters may get are known to it from
+// then on, so that requests of other pools make places for them. The lock is held.
+func (q *queue) join(next *set) {
+	n := q.length.Load()
+	if q.quota != next.quota {
+		if q.quota != nil {
+			q.quota.waiting.Add(-n)
+		}
+		if q.quota = next.quota; q.quota != nil {
+			q.quota.waiting.Add(n)
+		}
+	}
+	if q.quota != nil && n > 0 {
+		for i := range next.active {
+			next.server(i).slotIn(q.quota)
+		}
+	}
 }
 
 // Wait is for a request that Pick had no server for. It gives a lease if there is one
@@ -97,9 +125,9 @@ func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
 	if !some {
 		return Lease{}, false
 	}
-	q.length.Add(1)
+	q.count(1)
 	if l, ok := p.chooseUnlessQueued(s, server, &in); ok {
-		q.length.Add(-1)
+		q.count(-1)
 		return l, true
 	}
 	w.pool, w.since, w.sticky = p, now, in.Cookie != nil && server != nil && server.sticky() == string(in.Cookie)
@@ -200,7 +228,7 @@ func (q *queue) drop(w *Waiter) (l Lease, leased bool) {
 	defer q.mu.Unlock()
 	if w.node.Listed() {
 		w.node.Remove()
-		q.length.Add(-1)
+		q.count(-1)
 	}
 	l, leased = w.lease, w.leased
 	w.forget()
@@ -217,7 +245,7 @@ func (w *Waiter) forget() {
 // for the caller to call without it.
 func (q *queue) give(w *Waiter, l Lease, leased bool) {
 	w.node.Remove()
-	q.length.Add(-1)
+	q.count(-1)
 	w.lease, w.leased = l, leased
 }
 
@@ -255,7 +283,7 @@ func (p *Pool) admit(s *Server) *Waiter {
 	if w == nil {
 		return nil
 	}
-	l, ok := s.tryLease(&w.pick, set.limit, w.sticky)
+	l, ok := s.tryLease(&w.pick, set, w.sticky)
 	if !ok {
 		return nil
 	}
@@ -286,7 +314,7 @@ func (p *Pool) requeue(old, next *set) []*Waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p.replace(old, next)
-	if q.length.Load() == 0 {
+	if q.join(next); q.length.Load() == 0 {
 		return nil
 	}
 	var all []*Waiter
@@ -335,7 +363,7 @@ func (p *Pool) reconsider(next *set, w *Waiter) bool {
 		l, ok = p.choose(next, &w.pick)
 	case !alone: // one before it found nothing
 	case server != nil:
-		l, ok = server.tryLease(&w.pick, next.limit, w.sticky)
+		l, ok = server.tryLease(&w.pick, next, w.sticky)
 	default:
 		l, ok = p.chooseLimited(next, &w.pick)
 	}

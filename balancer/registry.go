@@ -125,7 +125,8 @@ type Registry struct {
 	clock     Clock         // nil = nothing depends on time
 	bounds    *bound.Counts // nil = nobody counts
 	ejected   func(key string, s *Server, back time.Duration)
-	asking    map[string]int // checks by a request of each namespace
+	asking    map[string]int    // checks by a request of each namespace
+	quotas    map[string]*quota // by their scope
 }
 
 // Clock is the time of what servers do not bear for good: ejections and slow starts.
@@ -152,6 +153,7 @@ func NewRegistry() *Registry {
 		lists:     make(map[listed]*roster),
 		asked:     make(map[checkKey]*Check),
 		asking:    make(map[string]int),
+		quotas:    make(map[string]*quota),
 	}
 }
 
@@ -219,6 +221,7 @@ func (r *Registry) Sweep(live func(key string) bool) {
 		if g := p.set.Load().group; g != nil {
 			r.quit(g, p.number, p.every)
 		}
+		r.quitQuota(p.set.Load().quota)
 	}
 	r.forgetLists()
 	r.free = append(r.free, r.quarry...)
@@ -232,6 +235,9 @@ func (r *Registry) Sweep(live func(key string) bool) {
 		delete(r.unused, e)
 		r.endpoints.Delete(e.key())
 		r.quarry = append(r.quarry, e.id)
+	}
+	for _, q := range r.quotas {
+		q.forgetRetired()
 	}
 }
 

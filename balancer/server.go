@@ -30,8 +30,8 @@ type Server struct {
 	errors    atomic.Int32          // 5xx answers in a row
 	ejections atomic.Int32          // since the last good answer
 	ejected   atomic.Bool
-	traffic   atomic.Pointer[Traffic] // nil = nothing was sent to it yet
-	_         [cacheLine - 56]byte    // two cache lines, which is also what is allocated for it
+	traffic   atomic.Pointer[Traffic]   // nil = nothing was sent to it yet
+	slot      atomic.Pointer[quotaSlot] // of its pool's quota, nil = it has been in none; with it a Server is two cache lines
 }
 
 func clampWeight(w int) uint32 { return uint32(min(max(w, 0), MaxWeight)) }
@@ -120,10 +120,14 @@ func (s *Server) leased(sticky bool) Lease {
 	return Lease{server: s, sticky: sticky}
 }
 
-// tryLease is lease if the server has fewer than limit requests; 0 = any number.
-func (s *Server) tryLease(in *Pick, limit int32, sticky bool) (Lease, bool) {
-	if limit == 0 {
+// tryLease is lease if the server has fewer requests than the limit of its set; 0 = any number.
+func (s *Server) tryLease(in *Pick, set *set, sticky bool) (Lease, bool) {
+	limit := set.limit
+	switch {
+	case limit == 0:
 		return s.lease(in, sticky), true
+	case set.quota != nil:
+		return s.tryQuota(in, set, sticky)
 	}
 	for {
 		n := s.counters.inFlight.Load()
@@ -145,7 +149,8 @@ func (s *Server) tryLease(in *Pick, limit int32, sticky bool) (Lease, bool) {
 type Lease struct {
 	server    *Server
 	sticky    bool
-	uncounted bool // of Peek
+	uncounted bool       // of Peek
+	slot      *quotaSlot // where it is counted besides, nil = nowhere
 }
 
 // Server returns the chosen server, nil for the zero value and after Release.
@@ -179,5 +184,8 @@ func (l *Lease) Release() {
 		panic("balancer: lease released twice")
 	}
 	s.changed()
+	if l.slot != nil {
+		l.slot.release()
+	}
 	s.pool.released(s)
 }

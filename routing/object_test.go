@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"turnout/balancer"
 	"turnout/internal/ratelimit"
+	"turnout/internal/testkit/testaddr"
 )
 
 // TestLimitsBelongToTheObject: however many rules an object becomes, they have one count of requests
@@ -71,5 +73,38 @@ func TestLimitsBelongToTheObject(t *testing.T) {
 	}
 	if passed != 20 {
 		t.Errorf("%d requests passed a limit of 20", passed)
+	}
+}
+
+// TestLimitOfAPodBelongsToTheObject: a pod that several rules of a route lead to has the route's limit
+// once. Copies for mirrors take no place of a request.
+func TestLimitOfAPodBelongsToTheObject(t *testing.T) {
+	spec := RouteSpec{RouteKey: RouteKey{Namespace: "ns", Name: "app", UID: "1"}, Host: "app.test", Limit: 2}
+	spec.Targets = []balancer.Target{{ID: "pod", Addr: testaddr.Of(netip.MustParseAddrPort("10.0.0.1:80")), Weight: 1}}
+	var rules []RuleSpec
+	for n := range 3 {
+		rule := spec.Rule()
+		rule.RouteKey.Rule, rule.Match.Path.Value = n, "/"+string(rune('a'+n))
+		rule.Mirrors = []MirrorSpec{{Key: "m", Pool: rule.Pool, Targets: spec.Targets}}
+		rules = append(rules, rule)
+	}
+	tab, rejected := CompileRules(Options{}, nil, rules)
+	if len(rejected) > 0 {
+		t.Fatal(rejected)
+	}
+	NewStore().Publish(tab)
+	got, copies := 0, 0
+	for r := range tab.Routes {
+		for range 3 {
+			if _, ok := r.Mirrors()[0].Pool().Pick(balancer.Pick{}); ok {
+				copies++
+			}
+			if _, ok := r.Pool().Pick(balancer.Pick{}); ok {
+				got++
+			}
+		}
+	}
+	if got != 2 || copies != 6 {
+		t.Errorf("the pod has %d requests and %d copies, want 2 and 6", got, copies)
 	}
 }

@@ -168,7 +168,9 @@ func (r *Route) Refill(spec *RuleSpec) {
 	for i := range r.shares.mirrors {
 		m := &r.shares.mirrors[i]
 		if s := spec.mirror(m.key); s != nil {
-			m.route.pool.Update(s.Pool, s.Targets)
+			cfg := s.Pool
+			cfg.Scope = "" // copies take no place of a request
+			m.route.pool.Update(cfg, s.Targets)
 		}
 	}
 }

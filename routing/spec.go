@@ -158,9 +158,14 @@ type RouteSpec struct {
 	SlowStart        time.Duration      // until a server that comes to others has its full share; 0 = at once
 }
 
-// Pool returns how the pool of the route chooses.
+// Pool returns how the pool of the route chooses. A limit holds for all rules of the route together.
 func (s *RouteSpec) Pool() balancer.PoolConfig {
+	scope := ""
+	if s.Limit > 0 {
+		scope = RouteKey{Namespace: s.Namespace, Name: s.Name, UID: s.UID}.String()
+	}
 	return balancer.PoolConfig{
+		Scope: scope,
 		Algorithm: s.Balance, Namespace: s.Namespace, Limit: s.Limit, Check: s.Check, HTTPCheck: s.HTTPCheck,
 		EjectAfterErrors: s.EjectAfterErrors, SlowStart: s.SlowStart,
 	}

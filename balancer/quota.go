@@ -1,0 +1,123 @@
+package balancer
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"turnout/internal/shared"
+)
+
+// quota is what the pools of one PoolConfig.Scope have in common: the requests that each endpoint has of
+// all of them, which PoolConfig.Limit bounds, and how many requests wait for one.
+type quota struct {
+	scope   string
+	users   int          // pools whose set has it; guarded by Registry.mu
+	waiting atomic.Int64 // waiters of all queues that have it
+
+	mu    shared.Mutex
+	slots map[*Endpoint]*quotaSlot
+}
+
+// quotaSlot counts the requests of one endpoint.
+type quotaSlot struct {
+	quota    *quota
+	inFlight atomic.Int64
+	turn     atomic.Uint32
+	servers  atomic.Pointer[[]*Server] // of all pools of the quota that may use it; changed with quota.mu held
+}
+
+// quota returns the one of a configuration, which gets one more user, nil for none. r.mu is held.
+func (r *Registry) quota(cfg *PoolConfig) *quota {
+	if cfg.Scope == "" || cfg.limit() == 0 {
+		return nil
+	}
+	q := r.quotas[cfg.Scope]
+	if q == nil {
+		q = &quota{scope: cfg.Scope, slots: make(map[*Endpoint]*quotaSlot)}
+		r.quotas[cfg.Scope] = q
+	}
+	q.users++
+	return q
+}
+
+// quitQuota ends one use of q, which may be nil. r.mu is held.
+func (r *Registry) quitQuota(q *quota) {
+	if q == nil {
+		return
+	}
+	if q.users--; q.users == 0 {
+		delete(r.quotas, q.scope)
+	}
+}
+
+// forgetRetired forgets endpoints that are retired: nothing is sent to them any more.
+func (q *quota) forgetRetired() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for e := range q.slots {
+		if e.Retired() {
+			delete(q.slots, e)
+		}
+	}
+}
+
+// slotIn returns where the requests of s are counted for q.
+func (s *Server) slotIn(q *quota) *quotaSlot {
+	if t := s.slot.Load(); t != nil && t.quota == q {
+		return t
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := q.slots[s.endpoint]
+	if t == nil {
+		t = &quotaSlot{quota: q}
+		q.slots[s.endpoint] = t
+	}
+	var servers []*Server
+	if known := t.servers.Load(); known != nil {
+		servers = slices.Clone(*known)
+		servers = slices.DeleteFunc(servers, func(o *Server) bool { return o == s || o.pool.set.Load().roster.place(o.member) < 0 })
+	}
+	servers = append(servers, s)
+	t.servers.Store(&servers)
+	s.slot.Store(t)
+	return t
+}
+
+// tryQuota is tryLease for a set with a quota. A server counts its own requests as well: some may have
+// begun before there was a limit.
+func (s *Server) tryQuota(in *Pick, set *set, sticky bool) (Lease, bool) {
+	t, limit := s.slotIn(set.quota), int64(set.limit)
+	if s.counters.inFlight.Load() >= limit {
+		return Lease{}, false
+	}
+	for {
+		n := t.inFlight.Load()
+		if n >= limit {
+			return Lease{}, false
+		}
+		if in.peek != nil {
+			return s.lease(in, sticky), true
+		}
+		if t.inFlight.CompareAndSwap(n, n+1) {
+			l := s.lease(in, sticky)
+			l.slot = t
+			return l, true
+		}
+	}
+}
+
+// release ends one request of the endpoint, and calls waiters of all pools for which it makes a place.
+// They take turns: the search begins at another pool each time.
+func (t *quotaSlot) release() {
+	t.inFlight.Add(-1)
+	if t.quota.waiting.Load() <= 0 {
+		return
+	}
+	servers := *t.servers.Load()
+	first := int(t.turn.Add(1) % uint32(len(servers)))
+	for i := range servers {
+		s := servers[(first+i)%len(servers)]
+		s.pool.released(s)
+	}
+}
