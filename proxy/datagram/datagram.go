@@ -17,6 +17,7 @@ import (
 	"turnout/internal/bound"
 	"turnout/internal/list"
 	"turnout/internal/reactor"
+	"turnout/internal/share"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -27,7 +28,8 @@ type Config struct {
 	Worker *proxy.Worker
 	Store  *routing.Store
 	Idle   time.Duration // silence in both directions that ends a session; 0 = a minute
-	// Most is how many sessions there may be on the loop. With one more, the one that was silent for longest ends. 0 = 4096.
+	// Most is the number of sessions of the loop, shared by namespaces. When a namespace has its share, its
+	// session that was silent for longest ends with each further one. 0 = 4096.
 	Most int
 }
 
@@ -65,11 +67,13 @@ func (d Drop) String() string { return [...]string{"no-route", "refused", "unsen
 
 // Sessions are those of one loop. All methods but Stats are called on it.
 type Sessions struct {
-	cfg   Config
-	byKey map[key]*session
-	all   list.List[session] // those that were silent for longest first
-	timer *reactor.Timer
-	stats Stats
+	cfg    Config
+	byKey  map[key]*session
+	all    list.List[session]             // those that were silent for longest first
+	owned  map[string]*list.List[session] // the same of each namespace that has any
+	places share.Pool
+	timer  *reactor.Timer
+	stats  Stats
 }
 
 // key is who a session is for.
@@ -90,7 +94,7 @@ func New(cfg Config) (*Sessions, error) {
 	if cfg.Most <= 0 {
 		cfg.Most = defaultMost
 	}
-	ss := &Sessions{cfg: cfg, byKey: make(map[key]*session)}
+	ss := &Sessions{cfg: cfg, byKey: make(map[key]*session), owned: make(map[string]*list.List[session]), places: share.NewPool(cfg.Most)}
 	ss.timer = cfg.Loop.NewRecoveringTimer(ss.expire)
 	return ss, nil
 }
@@ -142,19 +146,16 @@ func (ss *Sessions) begin(port string, k key, table *routing.Table) *session {
 	if r == nil {
 		return nil
 	}
-	if ss.all.Len() >= ss.cfg.Most {
-		ss.cfg.Worker.Reached(bound.DatagramSessions)
-		ss.all.First().end()
+	owner := r.Namespace()
+	if !ss.makePlace(owner) {
+		return nil
 	}
 	local := k.socket.Addr()
 	if k.local.IsValid() {
 		local = netip.AddrPortFrom(k.local, local.Port())
 	}
-	s := &session{ss: ss, key: k, port: port, generation: table.Generation(), looked: ss.cfg.Loop.Now()}
-	ss.byKey[k] = s
-	s.touch()
-	ss.stats.Sessions.Add(1)
-	ss.stats.Begun.Add(1)
+	s := &session{ss: ss, owner: owner, key: k, port: port, generation: table.Generation(), looked: ss.cfg.Loop.Now()}
+	ss.add(s)
 	s.relay = ss.cfg.Worker.Relay(s, r, proxy.Client{Addr: k.client, Local: local})
 	if s.relay.Admit() {
 		s.within = true
@@ -163,6 +164,34 @@ func (ss *Sessions) begin(port string, k key, table *routing.Table) *session {
 		s.within = false
 	}
 	return s
+}
+
+// add registers a session, for which makePlace has taken a place.
+func (ss *Sessions) add(s *session) {
+	ss.byKey[s.key] = s
+	if ss.owned[s.owner] == nil {
+		ss.owned[s.owner] = new(list.List[session])
+	}
+	s.touch()
+	ss.stats.Sessions.Add(1)
+	ss.stats.Begun.Add(1)
+}
+
+// makePlace takes a place for a session of a namespace. If the namespace has its share, its session that
+// was silent for longest ends. If it has none and all places are taken, that of all namespaces does.
+func (ss *Sessions) makePlace(owner string) bool {
+	for !ss.places.Take(owner, 1) {
+		ss.cfg.Worker.Reached(bound.DatagramSessions)
+		oldest := ss.all.First()
+		if own := ss.owned[owner]; own != nil {
+			oldest = own.First()
+		}
+		if oldest == nil {
+			return false
+		}
+		oldest.end()
+	}
+	return true
 }
 
 // EndPort ends the sessions of a port, whose socket is closed.

@@ -249,3 +249,42 @@ func TestNewSaysWhatIsMissing(t *testing.T) {
 		t.Error("sessions of nothing")
 	}
 }
+
+// TestANamespaceEndsItsOwnSessions: a namespace with its share of sessions ends its own with each further
+// one, and another one has room and keeps what it has.
+func TestANamespaceEndsItsOwnSessions(t *testing.T) {
+	r := newRig(t, nil, balancer.PoolConfig{}, time.Hour)
+	r.on(func() {
+		ss := r.sessions
+		begin := func(owner string, n int) {
+			if !ss.makePlace(owner) {
+				t.Fatalf("%s gets no place", owner)
+			}
+			client := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, byte(n >> 8), byte(n)}), uint16(1+len(owner)))
+			ss.add(&session{ss: ss, owner: owner, key: key{client: client}, refused: true})
+		}
+		flood := func(from int) {
+			for n := range 2 * ss.cfg.Most {
+				begin("evil", from+n)
+			}
+		}
+		flood(0)
+		for n := range ss.cfg.Most / 8 {
+			begin("good", n)
+		}
+		flood(2 * ss.cfg.Most)
+		good := ss.places.Held("good")
+		if evil := ss.places.Held("evil"); good != ss.cfg.Most/8 || evil > ss.cfg.Most/2 || evil < ss.cfg.Most/4 {
+			t.Errorf("of %d sessions one namespace has %d, the other %d", ss.cfg.Most, evil, good)
+		}
+		if open := ss.stats.Sessions.Load(); int(open) != ss.places.Used() || len(ss.byKey) != int(open) {
+			t.Errorf("%d are open, %d are found, %d have a place", open, len(ss.byKey), ss.places.Used())
+		}
+		for s := ss.all.First(); s != nil; s = ss.all.First() {
+			s.end()
+		}
+		if ss.places.Used() != 0 || len(ss.owned) != 0 {
+			t.Errorf("%d places and %d namespaces are left", ss.places.Used(), len(ss.owned))
+		}
+	})
+}

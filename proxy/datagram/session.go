@@ -14,9 +14,11 @@ import (
 // endpoint's side. One that was refused stays for a moment, so that a client that goes on costs nothing.
 type session struct {
 	ss    *Sessions
+	owner string // the namespace of the rule, of whose places it has one
 	key   key
 	port  string
-	node  list.Node[session]
+	node  list.Node[session] // among all
+	own   list.Node[session] // among those of the owner
 	relay *proxy.Relay
 	sock  *reactor.DatagramSocket // nil = no endpoint has been reached
 
@@ -36,6 +38,7 @@ type session struct {
 func (s *session) touch() {
 	s.last = s.ss.cfg.Loop.Now()
 	s.ss.all.Push(&s.node, s)
+	s.ss.owned[s.owner].Push(&s.own, s)
 	if !s.ss.timer.Active() {
 		s.ss.timer.Reset(s.ss.cfg.Idle)
 	}
@@ -164,6 +167,11 @@ func (s *session) end() {
 	}
 	s.over = true
 	s.node.Remove()
+	s.own.Remove()
+	if s.ss.owned[s.owner].Len() == 0 {
+		delete(s.ss.owned, s.owner)
+	}
+	s.ss.places.Give(s.owner, 1)
 	if s.ss.byKey[s.key] == s {
 		delete(s.ss.byKey, s.key)
 	}
