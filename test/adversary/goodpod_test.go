@@ -44,6 +44,7 @@ type goodConn1 struct {
 	p    plan
 	h    *head1
 	body []byte
+	done bool // answered at the head
 }
 
 // goodPod1 serves a connection as plans say. A connection may have ended, which it learns by closing it.
@@ -60,10 +61,23 @@ func (w *world) goodPod1(peer *memnet.Peer) {
 }
 
 func (c *goodConn1) head(h *head1) {
-	c.h, c.p, c.body = h, planOf(h.path), nil
+	c.h, c.p, c.body, c.done = h, planOf(h.path), nil, false
 	if h.fields.Get("Expect") != "" {
 		c.peer.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
 	}
+	if c.p.hasty && c.w.failed503[c.p.token] >= c.p.fail {
+		c.done = true
+		c.answer(c.p, h.method, "")
+	}
+}
+
+// fails reports whether a pod answers 503 to a request, and counts it.
+func (w *world) fails(p plan) bool {
+	if w.failed503[p.token] >= p.fail {
+		return false
+	}
+	w.failed503[p.token]++
+	return true
 }
 
 func (c *goodConn1) end() {
@@ -75,6 +89,13 @@ func (c *goodConn1) end() {
 	}
 	p, method, got := c.p, c.h.method, sum(c.body)
 	c.w.whole(p.token, method, c.body)
+	switch {
+	case c.done:
+		return
+	case c.w.fails(p):
+		c.peer.Write([]byte("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"))
+		return
+	}
 	c.w.net.After(p.delay, func() { c.answer(p, method, got) })
 }
 
@@ -257,6 +278,12 @@ func (c *goodConn2) data(f *flow, p []byte, end bool) {
 
 func (c *goodConn2) serve(f *flow, q *call) {
 	c.w.whole(q.p.token, q.method, q.body)
+	if c.w.fails(q.p) {
+		c.headers(f, true, ":status", "503")
+		c.over()
+		c.flush()
+		return
+	}
 	c.w.net.After(q.p.delay, func() {
 		if c.gone || f.closed() {
 			return

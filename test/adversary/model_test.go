@@ -21,6 +21,8 @@ type plan struct {
 	early    bool          // 103 comes first
 	typ      string        // media type
 	refuse   int           // how often a pod that recycles its connections may say that it did not process it
+	fail     int           // how often a pod answers 503 first
+	hasty    bool          // HTTP/1.1: after that a pod answers at the head of the request
 }
 
 func (p plan) target() string {
@@ -30,8 +32,8 @@ func (p plan) target() string {
 		}
 		return 0
 	}
-	return fmt.Sprintf("/%s?size=%d&delay=%d&pieces=%d&chunked=%d&trailers=%d&early=%d&typ=%s&refuse=%d",
-		p.token, p.size, p.delay.Milliseconds(), p.pieces, b(p.chunked), b(p.trailers), b(p.early), p.typ, p.refuse)
+	return fmt.Sprintf("/%s?size=%d&delay=%d&pieces=%d&chunked=%d&trailers=%d&early=%d&typ=%s&refuse=%d&fail=%d&hasty=%d",
+		p.token, p.size, p.delay.Milliseconds(), p.pieces, b(p.chunked), b(p.trailers), b(p.early), p.typ, p.refuse, p.fail, b(p.hasty))
 }
 
 // planOf reads a target.
@@ -42,6 +44,7 @@ func planOf(target string) plan {
 	return plan{
 		token: strings.TrimPrefix(path, "/"), size: n("size"), delay: time.Duration(n("delay")) * time.Millisecond, pieces: max(n("pieces"), 1),
 		chunked: n("chunked") == 1, trailers: n("trailers") == 1, early: n("early") == 1, typ: q.Get("typ"), refuse: n("refuse"),
+		fail: n("fail"), hasty: n("hasty") == 1,
 	}
 }
 

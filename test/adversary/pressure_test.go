@@ -1,7 +1,6 @@
 package adversary
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -54,13 +53,16 @@ func (p *presser) upload() {
 	host := hosts[p.rng.IntN(len(hosts))]
 	length := []int{1000, 5000, 16 << 10, 64 << 10, 128 << 10}[p.rng.IntN(5)]
 	plan := plan{token: w.token(), size: 10, pieces: 1, typ: "text/plain", delay: time.Duration(p.rng.IntN(3000)) * time.Millisecond}
-	pairs := []string{":method", []string{"PUT", "POST"}[p.rng.IntN(2)], ":scheme", "http", ":authority", host, ":path", plan.target()}
+	plan.fail, plan.hasty = p.rng.IntN(2), p.rng.IntN(2) == 0
+	a := &ask{plan: plan, who: "presser", host: host, method: []string{"PUT", "POST"}[p.rng.IntN(2)], body: content(plan.token, length)}
+	w.byToken[a.token] = a
+	pairs := []string{":method", a.method, ":scheme", "http", ":authority", host, ":path", plan.target()}
 	if p.rng.IntN(4) > 0 {
 		pairs = append(pairs, "content-length", strconv.Itoa(length))
 	}
 	f := p.s.open(false, &theirs{}, pairs...)
 	if isEvil(host) && p.rng.IntN(2) == 0 {
-		p.s.send(f, []byte("p"), false, nil)
+		p.s.send(f, a.body[:1], false, nil)
 		w.net.After(time.Duration(1+p.rng.IntN(5))*time.Second, func() {
 			if !p.s.gone && !f.closed() && !f.localEnd {
 				p.s.reset(f, http2.ErrCodeCancel)
@@ -69,10 +71,10 @@ func (p *presser) upload() {
 		})
 		return
 	}
-	p.s.send(f, bytes.Repeat([]byte("p"), length), true, nil)
+	p.s.send(f, a.body, true, nil)
 }
 
-// whole judges a request that is complete for a pod: one of a bystander has the body that the bystander sent.
+// whole judges a request that is complete for a pod: it has the body that a bystander or presser sent.
 func (w *world) whole(token, method string, body []byte) {
 	if a := w.byToken[token]; a != nil && (method != a.method || sum(body) != sum(a.body)) {
 		w.failf("%v: a pod got a complete %s with a body of %d bytes: %.60q", a, method, len(body), body)

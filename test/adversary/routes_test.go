@@ -96,6 +96,8 @@ func (w *world) addRoute(host, namespace string, kind int, protocol protocol.Pro
 	switch host {
 	case "queue.test":
 		spec.Limit = w.some(1, 3)
+	case "shared1.test", "shared2.test":
+		spec.Policy.Retry = &routing.RetrySpec{Codes: []int{503}, Attempts: 2, Backoff: time.Duration(1+w.n(900)) * time.Millisecond}
 	case "redirect.test":
 		spec.Termination, spec.Insecure = routing.TermEdge, routing.InsecureRedirect
 	case "pass.test", "evilpass.test":

@@ -26,33 +26,34 @@ var (
 
 // world is one run: a router, everybody around it, and what went wrong.
 type world struct {
-	t        testing.TB
-	seed     uint64
-	rng      *rand.Rand
-	net      *memnet.Network
-	path     *server.RequestPath
-	store    *routing.Store
-	registry *balancer.Registry
-	routes   map[string]*routing.RouteSpec // by host
-	hosts    []string                      // the same in a fixed order
-	keys     map[string]bool               // of all pools there ever were
-	began    int64
-	calm     bool           // nobody begins anything new
-	tokens   int            // given out
-	refused  map[string]int // by token, by pods that recycle connections
-	dropped  time.Duration  // when a pod dropped a request last
-	asks     []*ask
-	byToken  map[string]*ask // the same
-	failed   int             // requests of bystanders that ended with 502, as they may
-	answered int             // requests of bystanders that got what they must
-	failures []string
+	t         testing.TB
+	seed      uint64
+	rng       *rand.Rand
+	net       *memnet.Network
+	path      *server.RequestPath
+	store     *routing.Store
+	registry  *balancer.Registry
+	routes    map[string]*routing.RouteSpec // by host
+	hosts     []string                      // the same in a fixed order
+	keys      map[string]bool               // of all pools there ever were
+	began     int64
+	calm      bool           // nobody begins anything new
+	tokens    int            // given out
+	refused   map[string]int // by token, by pods that recycle connections
+	failed503 map[string]int // by token, by pods that answer 503 first
+	dropped   time.Duration  // when a pod dropped a request last
+	asks      []*ask
+	byToken   map[string]*ask // the same
+	failed    int             // requests of bystanders that ended with 502, as they may
+	answered  int             // requests of bystanders that got what they must
+	failures  []string
 }
 
 // newWorld assembles the router and everybody around it.
 func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{
 		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0x616476)), net: memnet.New(seed),
-		store: routing.NewStore(), registry: balancer.NewRegistry(), routes: map[string]*routing.RouteSpec{}, keys: map[string]bool{}, byToken: map[string]*ask{}, refused: map[string]int{},
+		store: routing.NewStore(), registry: balancer.NewRegistry(), routes: map[string]*routing.RouteSpec{}, keys: map[string]bool{}, byToken: map[string]*ask{}, refused: map[string]int{}, failed503: map[string]int{},
 	}
 	w.began = w.net.Now()
 	w.registry.SetClock(clock{w.net})
