@@ -157,17 +157,17 @@ func (ex *Exchange) UpstreamDrained() {
 	ex.w.leave(was)
 }
 
-// ResponseInformational relays a 1xx head (RFC 9110 section 15.2). HTTP/1.0 has none. False: the
-// client does not take its output, and the upstream is paused. The codec presents the head again after
-// Resume, or calls DropInterim.
-func (ex *Exchange) ResponseInformational(h *Head) (taken bool) {
+// ResponseInformational relays a 1xx head (RFC 9110 section 15.2) that Holds has not held. HTTP/1.0 has
+// none.
+func (ex *Exchange) ResponseInformational(h *Head) {
 	was, heeded := ex.enter(eventInformational)
-	taken = !heeded || ex.responseInformational(h)
+	if heeded {
+		ex.responseInformational(h)
+	}
 	ex.w.leave(was)
-	return taken
 }
 
-// ResponseHead relays the final head; end means that no body follows.
+// ResponseHead relays the final head, which Holds has not held; end means that no body follows.
 func (ex *Exchange) ResponseHead(h *Head, end bool) {
 	was, heeded := ex.enter(eventHead)
 	if heeded {

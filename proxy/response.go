@@ -13,8 +13,8 @@ import (
 // gets; failed says why it cannot be sent, ReasonOK if it can. By kind:
 //
 //	                       interim, trailers   final                        local
-//	fields of this hop     removed             removed                      removed
-//	X-Turnout-Reason       removed             removed                      added by Exchange.reply
+//	fields of this hop     removed             dropped                      removed
+//	X-Turnout-Reason       removed             dropped                      added by Exchange.reply
 //	HSTS of the route      the pod's removed   the pod's replaced           -
 //	CORS of the route      the pod's removed   the pod's replaced           added
 //	header actions         fields that are     carried out: the route's,    -

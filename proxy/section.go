@@ -46,30 +46,53 @@ const (
 	maxInterimBytes = 64 << 10
 )
 
-// responseInformational relays an interim response. False: the client does not take its output.
-// The response is to be presented again after Resume, or dropped if that is not possible.
-func (ex *Exchange) responseInformational(h *Head) (taken bool) {
-	ex.lastUp = ex.cfg.Clock.Now()
-	if ex.req.Minor == 0 || ex.copied != nil {
-		return true
-	}
-	held := ex.down.Congested()
-	if held && h.Status != 100 {
-		ex.holdResponse()
+// smallHead is the most of a final head, in bytes of names and values of fields, that goes out although
+// its client takes no output. The streams of a connection do not hold up each other's responses, and
+// what they queue is no more than their bodies.
+const smallHead = 4 << 10
+
+// Holds reports that a response head has to wait because the client does not take its output. The
+// upstream is paused then. The codec presents the head again after Resume; DropInterim is for one of
+// 1xx that cannot wait. 100 (Continue) and 101 never wait.
+func (ex *Exchange) Holds(h *Head) bool {
+	if ex.state != stateSend || h.Status == 100 || h.Status == 101 || !ex.down.Congested() {
 		return false
 	}
+	if h.Status >= 200 && fieldBytes(h) <= smallHead {
+		return false
+	}
+	was, _ := ex.enter(eventHead)
+	ex.holdResponse()
+	ex.w.leave(was)
+	return true
+}
+
+// fieldBytes are the bytes of names and values of fields.
+func fieldBytes(h *Head) (n int) {
 	for i := range h.Fields {
-		ex.interimBytes += len(h.Fields[i].Name) + len(h.Fields[i].Value)
+		n += len(h.Fields[i].Name) + len(h.Fields[i].Value)
 	}
-	if ex.interimBytes > maxInterimBytes {
+	return n
+}
+
+// responseInformational relays an interim response.
+func (ex *Exchange) responseInformational(h *Head) {
+	ex.lastUp = ex.cfg.Clock.Now()
+	if ex.req.Minor == 0 || ex.copied != nil {
+		return
+	}
+	ex.interimBytes += fieldBytes(h)
+	spent := ex.interimBytes > maxInterimBytes
+	if spent {
 		ex.Reached(bound.InterimResponses)
-		if h.Status != 100 {
-			return true
-		}
-		held = true
 	}
-	if held { // the client may wait for it with its body (RFC 9110 section 10.1.1)
-		h.Fields = h.Fields[:0]
+	switch {
+	case h.Status == 100: // the client may wait for it with its body (RFC 9110 section 10.1.1)
+		if spent || ex.down.Congested() {
+			h.Fields = h.Fields[:0]
+		}
+	case spent:
+		return
 	}
 	switch s, failed := ex.responsePolicy(interimSection, h); failed {
 	case ReasonOK:
@@ -80,7 +103,6 @@ func (ex *Exchange) responseInformational(h *Head) (taken bool) {
 		ex.abandon()
 		ex.answer(500, failed)
 	}
-	return true
 }
 
 // DropInterim counts an interim response that a codec drops because its client takes no output.

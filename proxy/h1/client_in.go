@@ -71,16 +71,17 @@ func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
 		cc.fail(proxy.FaultMalformed)
 		return len(p), false
 	}
+	if cc.ex.Holds(&rs.head) {
+		rs.bytes.release(&cc.ps.large)
+		return 0, false // it comes again after Resume
+	}
 	cc.judge()
 	if st := rs.head.Status; st < 200 && st != 101 {
-		if cc.informed == proxy.MaxInterim {
+		if cc.informed++; cc.informed > proxy.MaxInterim {
 			cc.fail(proxy.FaultMalformed)
 			return len(p), false
 		}
-		if !cc.ex.ResponseInformational(&rs.head) {
-			return 0, false // it comes again after Resume
-		}
-		cc.informed++
+		cc.ex.ResponseInformational(&rs.head)
 		return end, cc.state == clientHead
 	}
 	ex := cc.ex

@@ -95,14 +95,21 @@ func (st *clientStream) OnHead(_ h2frame.Fault, end bool) {
 	st.answered = true
 	st.cc.came()
 	st.head = proxy.Head{Status: b.Status, Minor: 1, Spoken: protocol.HTTP2, Fields: b.Fields, ContentLength: b.ContentLength}
+	held := st.ex.Holds(&st.head)
 	if b.Status < 200 {
 		if st.informed++; st.informed > proxy.MaxInterim {
 			st.reset(h2frame.EnhanceYourCalm)
 			return
 		}
-		if ex := st.ex; !ex.ResponseInformational(&st.head) {
-			ex.DropInterim() // heads have no flow control (RFC 9113 section 5.2.1)
+		if held {
+			st.ex.DropInterim() // a stream has one head that waits
+			return
 		}
+		st.ex.ResponseInformational(&st.head)
+		return
+	}
+	if held {
+		st.HoldHead()
 		return
 	}
 	bodyless := st.headOnly || b.Status == 204 || b.Status == 304 // RFC 9110 section 6.4.1

@@ -14,29 +14,40 @@ import (
 	"turnout/proxy"
 )
 
-// stormPod starts an endpoint of either protocol that sends n interim responses with a field of size bytes before
-// each final one.
-func (r *rig) stormPod(back string, n, size int) {
-	link := strings.Repeat("x", size)
+// storm is what an endpoint sends for a request: so many interim responses with a field of size bytes, and a final one with a
+// field of final bytes.
+type storm struct{ heads, size, final int }
+
+// stormPod starts an endpoint of either protocol.
+func (r *rig) stormPod(back string, m storm) {
+	link, final := strings.Repeat("x", m.size), strings.Repeat("x", m.final)
 	if back == "h2" {
 		p := r.pod2(1, func(c *podConn, q *podRequest) {
-			for range n {
-				b := c.block(":status", "103", "link", link)
-				_ = c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: q.id, BlockFragment: b[:min(len(b), 16000)], EndHeaders: len(b) <= 16000})
-				for rest := b[min(len(b), 16000):]; len(rest) > 0; {
-					k := min(len(rest), 16000)
-					_ = c.fr.WriteContinuation(q.id, k == len(rest), rest[:k])
-					rest = rest[k:]
-				}
+			for range m.heads {
+				c.long(q.id, ":status", "103", "link", link)
 			}
-			c.say(q.id, "200", "done")
+			c.long(q.id, ":status", "200", "x-final", final)
+			_ = c.fr.WriteData(q.id, true, []byte("done"))
 			c.flush()
 		})
 		r.route("app", "app.test", h2c, p.addr)
 		return
 	}
-	p := r.pod(1, always(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: "+link+"\r\n\r\n", n)+ok("done")))
+	p := r.pod(1, always(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: "+link+"\r\n\r\n", m.heads)+
+		"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX-Final: "+final+"\r\n\r\ndone"))
 	r.route("app", "app.test", nil, p.Addr)
+}
+
+// long is headers for a list that may take several frames.
+func (c *podConn) long(id uint32, pairs ...string) {
+	b := c.block(pairs...)
+	first, rest := b[:min(len(b), 16000)], b[min(len(b), 16000):]
+	_ = c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: first, EndHeaders: len(rest) == 0})
+	for len(rest) > 0 {
+		k := min(len(rest), 16000)
+		_ = c.fr.WriteContinuation(id, k == len(rest), rest[:k])
+		rest = rest[k:]
+	}
 }
 
 // unreadClient is a client with requests that does not read.
@@ -91,52 +102,59 @@ func (r *rig) stormClient(front string, n int) (u unreadClient, conns int) {
 	}}, n
 }
 
-// TestUnreadInterimResponses: what interim responses make the router hold for a client that does not read is bounded by its
-// connections, not by what pods send; a client that reads then gets every final response, and of interim ones at most its
-// share; one that never reads ends in time.
-func TestUnreadInterimResponses(t *testing.T) {
-	const requests, heads, size = 40, 15, 20 << 10
-	for _, front := range []string{"h1", "h2"} {
-		for _, back := range []string{"h1", "h2"} {
-			for _, reads := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s to %s, reads %v", front, back, reads), func(t *testing.T) {
-					var counts bound.Counts
-					r := newRigOn(t, memnet.New(1), func(cfg *proxy.Config) { cfg.Bounds = &counts })
-					r.stormPod(back, heads, size)
-					c, conns := r.stormClient(front, requests)
-					const perConn = 24<<10 + 32<<10 // what congests a connection, and one head that comes on top
-					most := int64(conns * perConn)
-					if back == "h2" { // heads cannot wait, and each stream has memory for one
-						most += requests * 32 << 10
-					}
-					held := r.loop.HeldBytes(reactor.HeldOutput) + r.loop.HeldBytes(reactor.HeldStreams)
-					if held > most {
-						t.Errorf("%d bytes are held for %d connections, want at most %d", held, conns, most)
-					}
-					if !reads {
-						r.net.Advance(10 * time.Minute)
-						if n := r.old.Open(false) + r.server.Open(false); n != 0 {
-							t.Errorf("%d connections of clients that take nothing are open", n)
-						}
-						r.wantQuiet()
-						return
-					}
-					c.start()
-					r.net.Advance(time.Second)
-					c.start()
-					final, interim := c.answers()
-					if final != requests {
-						t.Errorf("%d responses have come of %d", final, requests)
-					}
-					if back == "h1" && interim != 3*requests || interim > 3*requests {
-						t.Errorf("%d interim responses have come", interim)
-					}
-					if counts.Of(bound.InterimResponses) == 0 {
-						t.Error("no interim response was counted as dropped")
-					}
-					r.wantQuiet()
-				})
+// TestUnreadHeads: what heads of responses, interim or final, make the router hold for a client that does not read is bounded
+// by its connections, not by what pods send; a client that reads then gets every final response, and of interim ones at
+// most its share; one that never reads ends in time.
+func TestUnreadHeads(t *testing.T) {
+	const requests = 40
+	for name, m := range map[string]storm{"interim": {15, 20 << 10, 0}, "final": {0, 0, 20 << 10}, "both": {1, 12 << 10, 12 << 10}} {
+		for _, front := range []string{"h1", "h2"} {
+			for _, back := range []string{"h1", "h2"} {
+				for _, reads := range []bool{true, false} {
+					t.Run(fmt.Sprintf("%s, %s to %s, reads %v", name, front, back, reads), func(t *testing.T) {
+						m.unread(t, front, back, requests, reads)
+					})
+				}
 			}
 		}
 	}
+}
+
+func (m storm) unread(t *testing.T, front, back string, requests int, reads bool) {
+	var counts bound.Counts
+	r := newRigOn(t, memnet.New(1), func(cfg *proxy.Config) { cfg.Bounds = &counts })
+	r.stormPod(back, m)
+	c, conns := r.stormClient(front, requests)
+	const perConn = 24<<10 + 32<<10 // what congests a connection, and one head that comes on top
+	most := int64(conns * perConn)
+	if back == "h2" { // each stream has memory for the head that waits, and for the body after it
+		most += int64(requests) * 48 << 10
+	}
+	if held := r.loop.HeldBytes(reactor.HeldOutput) + r.loop.HeldBytes(reactor.HeldStreams); held > most {
+		t.Errorf("%d bytes are held for %d connections, want at most %d", held, conns, most)
+	}
+	if !reads {
+		r.net.Advance(10 * time.Minute)
+		if n := r.old.Open(false) + r.server.Open(false); n != 0 {
+			t.Errorf("%d connections of clients that take nothing are open", n)
+		}
+		r.wantQuiet()
+		return
+	}
+	for range 10 {
+		c.start()
+		r.net.Advance(100 * time.Millisecond)
+	}
+	final, interim := c.answers()
+	if final != requests {
+		t.Errorf("%d responses have come of %d", final, requests)
+	}
+	share := min(m.heads, 3) * requests
+	if back == "h1" && interim != share || interim > share {
+		t.Errorf("%d interim responses have come, want %d", interim, share)
+	}
+	if m.heads > 3 && counts.Of(bound.InterimResponses) == 0 {
+		t.Error("no interim response was counted as dropped")
+	}
+	r.wantQuiet()
 }

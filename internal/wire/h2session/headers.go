@@ -182,7 +182,7 @@ func (s *Session) trailers(st *Stream, p []byte) {
 		to.Release()
 		return
 	}
-	if st.paused || st.in.len() > 0 {
+	if st.waits() {
 		to = new(h2frame.Block) // it has to wait
 	}
 	if !s.decode(p, to, h2frame.Trailers) {
@@ -217,10 +217,21 @@ func (st *Stream) head(f h2frame.Fault, end bool) {
 	}
 	s, id := st.s, st.id
 	st.sink.OnHead(f, end)
-	if st.is(s, id) && end && st.sendEnd {
+	switch {
+	case !st.is(s, id):
+	case st.headHeld:
+		st.headEnd, st.delivered = end, false
+	case end && st.sendEnd:
 		st.complete()
 	}
 }
+
+// HoldHead has OnHead called again after Resume, with the head that it has just presented; what follows
+// waits until then. It is for the final head of a response, within OnHead, after Pause.
+func (st *Stream) HoldHead() { st.headHeld = true }
+
+// waits reports that what the peer sends on the stream has to wait for its sink.
+func (st *Stream) waits() bool { return st.paused || st.headHeld || st.in.len() > 0 }
 
 // headed says that the head of the message, which body and trailers follow, has come.
 func (st *Stream) headed() bool { return !st.s.cfg.Client || st.Block.Status >= 200 }

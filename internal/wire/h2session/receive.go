@@ -278,7 +278,7 @@ func (st *Stream) takeData(p []byte) {
 		s.credit(len(p))
 		return
 	}
-	if st.paused || st.in.len() > 0 {
+	if st.waits() {
 		st.in.append(s.cfg.Buffers, p)
 		s.hold(len(p))
 		st.win.paused = true
@@ -305,7 +305,7 @@ func (st *Stream) finish(trailers *h2frame.Block) {
 		st.complete()
 		return
 	}
-	if st.paused || st.in.len() > 0 {
+	if st.waits() {
 		st.trailers = trailers
 		if w, ok := st.sink.(EndWaiter); ok {
 			w.OnEndWaiting()
@@ -337,7 +337,7 @@ func (st *Stream) Resume() {
 		return
 	}
 	st.paused = false
-	if s := st.s; s != nil && !st.resumed && (st.in.len() > 0 || st.recvEnd && !st.delivered) {
+	if s := st.s; s != nil && !st.resumed && (st.headHeld || st.in.len() > 0 || st.recvEnd && !st.delivered) {
 		st.resumed = true
 		s.resumed = append(s.resumed, st)
 		s.host.Wake()
@@ -361,6 +361,12 @@ const presentSize = 16 << 10
 
 func (st *Stream) present() {
 	s, id := st.s, st.id
+	if st.headHeld && !st.paused {
+		st.headHeld = false
+		if st.head(h2frame.FaultNone, st.headEnd); !st.is(s, id) || st.headHeld {
+			return
+		}
+	}
 	for st.is(s, id) && !st.paused && st.in.len() > 0 {
 		p := st.in.bytes()
 		p = p[:min(len(p), presentSize)]

@@ -9,7 +9,7 @@ import (
 // Sink gets what a stream receives. Inside any of its calls every method of every Stream may be called. After OnClosed
 // the Session knows the Stream no more and it may be used for another.
 type Sink interface {
-	// OnHead tells a head, which is in Stream.Block until the stream ends or the next head. f is a fault that is answered
+	// OnHead presents a head, which is in Stream.Block until the stream ends or the next head. f is a fault that is answered
 	// rather than reset, or none. end: no body follows, and OnEnd does not come.
 	OnHead(f h2frame.Fault, end bool)
 	// OnData presents body bytes, valid for the call.
@@ -75,6 +75,8 @@ type Stream struct {
 	delivered bool           // OnEnd, or OnHead with end, was called
 	paused    bool
 	resumed   bool // in Session.resumed
+	headHeld  bool // OnHead is to be called again
+	headEnd   bool // with this end
 	early     bool // Early.OnEarly was called
 }
 
@@ -129,6 +131,7 @@ func (st *Stream) start(s *Session, id uint32) {
 	st.body, st.broken = framing.Body{}, false
 	st.sendEnd, st.endOut, st.full, st.granted, st.sent, st.mark = false, false, false, false, 0, 0
 	st.recvEnd, st.delivered, st.paused, st.Halves, st.Answered, st.early = false, false, false, false, false, false
+	st.headHeld, st.headEnd = false, false
 	s.addStream(st)
 }
 
