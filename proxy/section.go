@@ -46,7 +46,7 @@ const (
 	maxInterimBytes = 64 << 10
 )
 
-// smallHead is the most of a final head, in bytes of names and values of fields, that goes out although
+// smallHead is the most of a final head, or of trailers, in bytes of names and values of fields, that goes out although
 // its client takes no output. The streams of a connection do not hold up each other's responses, and
 // what they queue is no more than their bodies.
 const smallHead = 4 << 10
@@ -58,7 +58,7 @@ func (ex *Exchange) Holds(h *Head) bool {
 	if ex.state != stateSend || h.Status == 100 || h.Status == 101 || !ex.down.Congested() {
 		return false
 	}
-	if h.Status >= 200 && fieldBytes(h) <= smallHead {
+	if h.Status >= 200 && fieldBytes(h.Fields) <= smallHead {
 		return false
 	}
 	was, _ := ex.enter(eventHead)
@@ -67,10 +67,21 @@ func (ex *Exchange) Holds(h *Head) bool {
 	return true
 }
 
+// HoldsTrailers is Holds for the trailers that end a response.
+func (ex *Exchange) HoldsTrailers(fields []Field) bool {
+	if ex.state != stateBody || len(fields) == 0 || !ex.down.Congested() || fieldBytes(fields) <= smallHead {
+		return false
+	}
+	was, _ := ex.enter(eventAnswerEnd)
+	ex.holdResponse()
+	ex.w.leave(was)
+	return true
+}
+
 // fieldBytes are the bytes of names and values of fields.
-func fieldBytes(h *Head) (n int) {
-	for i := range h.Fields {
-		n += len(h.Fields[i].Name) + len(h.Fields[i].Value)
+func fieldBytes(fields []Field) (n int) {
+	for i := range fields {
+		n += len(fields[i].Name) + len(fields[i].Value)
 	}
 	return n
 }
@@ -81,7 +92,7 @@ func (ex *Exchange) responseInformational(h *Head) {
 	if ex.req.Minor == 0 || ex.copied != nil {
 		return
 	}
-	ex.interimBytes += fieldBytes(h)
+	ex.interimBytes += fieldBytes(h.Fields)
 	spent := ex.interimBytes > maxInterimBytes
 	if spent {
 		ex.Reached(bound.InterimResponses)

@@ -156,6 +156,10 @@ func (st *clientStream) OnData(p []byte) {
 // OnEnd implements h2session.Sink.
 func (st *clientStream) OnEnd(trailers []proxy.Field) {
 	if ex, cc := st.ex, st.cc; ex != nil {
+		if ex.HoldsTrailers(trailers) {
+			st.HoldEnd()
+			return
+		}
 		st.ex = nil
 		ex.ResponseEnd(trailers)
 		if st.Waiting() > 0 {

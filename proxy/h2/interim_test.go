@@ -158,3 +158,52 @@ func (m storm) unread(t *testing.T, front, back string, requests int, reads bool
 	}
 	r.wantQuiet()
 }
+
+// TestUnreadTrailers: large trailers of an HTTP/2 pod wait while the client does not read, like heads.
+func TestUnreadTrailers(t *testing.T) {
+	const requests = 40
+	r := newRig(t)
+	var calls []func()
+	p := r.pod2(1, func(c *podConn, q *podRequest) {
+		if strings.Contains(q.line, "/first") {
+			c.say(q.id, "200", strings.Repeat("x", 60<<10))
+			return
+		}
+		c.headers(q.id, false, ":status", "200")
+		_ = c.fr.WriteData(q.id, false, []byte("x"))
+		calls = append(calls, func() {
+			c.headers(q.id, true, "x-trailer", strings.Repeat("y", 15<<10))
+			c.flush()
+		})
+	})
+	r.route("app", "app.test", h2c, p.addr)
+	c := r.connect()
+	c.run()
+	for i := range uint32(requests) {
+		c.get(2*i+1, "/")
+	}
+	c.run()
+	c.peer.ReadWindow(4 << 10)
+	c.peer.StopReading()
+	c.get(2*requests+1, "/first")
+	c.run()
+	before := r.loop.HeldBytes(reactor.HeldOutput)
+	for _, call := range calls {
+		call()
+	}
+	c.run()
+	if more := r.loop.HeldBytes(reactor.HeldOutput) - before; len(calls) != requests || more > 16<<10 {
+		t.Errorf("trailers of %d responses made the output grow by %d bytes", len(calls), more)
+	}
+	for range 100 {
+		c.peer.StartReading()
+		c.run()
+		r.net.Advance(10 * time.Millisecond)
+	}
+	for i := range uint32(requests) {
+		if a := c.stream(2*i + 1); len(a.trailers) < 15<<10 || !a.ended {
+			t.Errorf("stream %d: %d bytes of trailers, ended %v", 2*i+1, len(a.trailers), a.ended)
+		}
+	}
+	r.wantQuiet()
+}

@@ -230,6 +230,10 @@ func (st *Stream) head(f h2frame.Fault, end bool) {
 // waits until then. It is for the final head of a response, within OnHead, after Pause.
 func (st *Stream) HoldHead() { st.headHeld = true }
 
+// HoldEnd has OnEnd called again after Resume, with the same trailers. It is for use within OnEnd, after
+// Pause.
+func (st *Stream) HoldEnd() { st.endHeld = true }
+
 // waits reports that what the peer sends on the stream has to wait for its sink.
 func (st *Stream) waits() bool { return st.paused || st.headHeld || st.in.len() > 0 }
 

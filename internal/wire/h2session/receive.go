@@ -323,9 +323,26 @@ func (st *Stream) tellEnd(trailers *h2frame.Block) {
 	} else {
 		st.sink.OnEnd(nil)
 	}
-	if st.is(s, id) && st.sendEnd {
+	switch {
+	case !st.is(s, id):
+	case st.endHeld:
+		st.endHeld, st.delivered = false, false
+		st.trailers = s.keepTrailers(trailers)
+	case st.sendEnd:
 		st.complete()
 	}
+}
+
+// keepTrailers returns trailers that are valid until they are released.
+func (s *Session) keepTrailers(trailers *h2frame.Block) *h2frame.Block {
+	b := &s.block
+	if trailers != &b.spare {
+		return trailers
+	}
+	kept := new(h2frame.Block)
+	*kept, b.spare = b.spare, h2frame.Block{}
+	b.spare.Lend(s.cfg.Buffers)
+	return kept
 }
 
 // Pause keeps the body from now on: OnData and OnEnd are not called.

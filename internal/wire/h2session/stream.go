@@ -77,6 +77,7 @@ type Stream struct {
 	resumed   bool // in Session.resumed
 	headHeld  bool // OnHead is to be called again
 	headEnd   bool // with this end
+	endHeld   bool // OnEnd is to be called again
 	early     bool // Early.OnEarly was called
 }
 
@@ -131,7 +132,7 @@ func (st *Stream) start(s *Session, id uint32) {
 	st.body, st.broken = framing.Body{}, false
 	st.sendEnd, st.endOut, st.full, st.granted, st.sent, st.mark = false, false, false, false, 0, 0
 	st.recvEnd, st.delivered, st.paused, st.Halves, st.Answered, st.early = false, false, false, false, false, false
-	st.headHeld, st.headEnd = false, false
+	st.headHeld, st.headEnd, st.endHeld = false, false, false
 	s.addStream(st)
 }
 
