@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"turnout/controller/admit"
+	"turnout/controller/expansion"
 	"turnout/controller/ingress"
 	"turnout/controller/source"
 	"turnout/controller/status"
@@ -36,6 +38,7 @@ type ingresses struct {
 	waiting *turns.Queue[*anIngress]               // to be expanded again by this batch or a later one
 	changed map[*anIngress]struct{}                // of which something is another
 	gone    []*networkingv1.Ingress                // no longer there
+	ledger  *expansion.Ledger[source.Key]
 }
 
 // anIngress is one Ingress.
@@ -51,8 +54,12 @@ type anIngress struct {
 }
 
 func newIngresses(controller string) ingresses {
+	all := make(map[source.Key]*anIngress)
+	ledger := expansion.NewLedger(func(k source.Key) string { return k.Namespace }, func(a, b source.Key) int {
+		return cmp.Or(all[a].object.CreationTimestamp.Compare(all[b].object.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
 	return ingresses{
-		classes: ingress.NewClasses(controller), all: make(map[source.Key]*anIngress), rules: make(map[source.Key]*ingress.Rule),
+		classes: ingress.NewClasses(controller), all: all, ledger: ledger, rules: make(map[source.Key]*ingress.Rule),
 		users: make(map[source.Key]map[*anIngress]struct{}), waiting: turns.New(func(in *anIngress) string { return in.key.Namespace }), changed: make(map[*anIngress]struct{}),
 	}
 }
@@ -118,6 +125,10 @@ func (s *state) portsChanged(service source.Key) {
 func (s *state) forgetIngress(in *anIngress) {
 	s.setRules(in, nil)
 	s.setServices(in, nil)
+	s.ingress.ledger.Remove(in.key)
+	for _, key := range s.ingress.ledger.Settle() {
+		s.ingress.waiting.Add(s.ingress.all[key], s.stamp)
+	}
 	delete(s.ingress.all, in.key)
 	s.ingress.waiting.Remove(in)
 	delete(s.ingress.changed, in)
@@ -136,6 +147,7 @@ func (s *state) expandIngress(in *anIngress) {
 	ok, why := s.ingress.classes.Serves(in.object)
 	in.why = why
 	if !ok {
+		s.ingress.ledger.Remove(in.key)
 		s.setRules(in, nil)
 		s.setServices(in, nil)
 		in.problems = nil
@@ -149,6 +161,16 @@ func (s *state) expandIngress(in *anIngress) {
 	}})
 	if made.Beyond > 0 {
 		s.cfg.Bounds.Reached(bound.IngressRules)
+	}
+	s.ingress.ledger.Set(in.key, made.Size)
+	for _, key := range s.ingress.ledger.Settle() {
+		if other := s.ingress.all[key]; other != in {
+			s.ingress.waiting.Add(other, s.stamp)
+		}
+	}
+	if why := s.ingress.ledger.Refused(in.key); why != "" {
+		s.cfg.Bounds.Reached(bound.NamespaceExpansion)
+		made = ingress.Result{Problems: []ingress.Problem{{Reason: ingress.ReasonTooMany, Message: "it is not served: it " + why}}}
 	}
 	in.problems = made.Problems
 	s.setServices(in, made.Services)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"turnout/controller/expansion"
 	"turnout/controller/ingress"
 	"turnout/controller/source"
 	"turnout/controller/status"
@@ -349,13 +350,13 @@ func TestRulesOfAnIngressAreBounded(t *testing.T) {
 	r, said := ingressRig(t, Options{}, func(c *Config) { c.Bounds = &counts })
 	r.do(anIngressOf(t, "web", 0, toHost("a.test", "Exact", "/0", "s"), func(o *networkingv1.Ingress) {
 		paths := &o.Spec.Rules[0].HTTP.Paths
-		for i := range ingress.MaxRules {
+		for i := range expansion.MaxRules {
 			next := (*paths)[0]
 			next.Path = fmt.Sprint("/", i+1)
 			*paths = append(*paths, next)
 		}
 	}))
-	if n := counts.Of(bound.IngressRules); n != 1 || r.store.Load().Len() != ingress.MaxRules || !strings.Contains(said["web"], "TooManyRules") {
+	if n := counts.Of(bound.IngressRules); n != 1 || r.store.Load().Len() != expansion.MaxRules || !strings.Contains(said["web"], "TooManyRules") {
 		t.Errorf("%d times, %d rules, reported %q", n, r.store.Load().Len(), said["web"])
 	}
 }

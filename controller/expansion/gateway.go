@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/internal/expression"
 )
 
 // Source returns the bytes of an object as JSON.
@@ -22,7 +24,7 @@ func HTTPRoute(spec *gatewayv1.HTTPRouteSpec, places int) Size {
 	for i := range spec.Rules {
 		r := &spec.Rules[i]
 		for m := range r.Matches {
-			s.httpMatch(&r.Matches[m])
+			s.httpMatch(&r.Matches[m], places)
 		}
 		backends := s.filters(r.Filters)
 		for b := range r.BackendRefs {
@@ -42,7 +44,7 @@ func GRPCRoute(spec *gatewayv1.GRPCRouteSpec, places int) Size {
 	for i := range spec.Rules {
 		r := &spec.Rules[i]
 		for m := range r.Matches {
-			s.grpcMatch(&r.Matches[m])
+			s.grpcMatch(&r.Matches[m], places)
 		}
 		backends := s.grpcFilters(r.Filters)
 		for b := range r.BackendRefs {
@@ -70,46 +72,47 @@ func (s *Size) rule(matches, backends, places int) {
 	s.Backends += rules * backends
 }
 
-func (s *Size) httpMatch(m *gatewayv1.HTTPRouteMatch) {
+func (s *Size) httpMatch(m *gatewayv1.HTTPRouteMatch, places int) {
 	if m.Path != nil {
 		s.text(m.Path.Value)
-		s.expression(is(m.Path.Type, gatewayv1.PathMatchRegularExpression))
+		s.expression(is(m.Path.Type, gatewayv1.PathMatchRegularExpression), value(m.Path.Value))
 	}
 	if m.Method != nil {
-		s.Conditions++
+		s.Conditions += places
 	}
 	for i := range m.Headers {
 		h := &m.Headers[i]
-		s.condition(string(h.Name), h.Value, is(h.Type, gatewayv1.HeaderMatchRegularExpression))
+		s.condition(places, string(h.Name), h.Value, is(h.Type, gatewayv1.HeaderMatchRegularExpression))
 	}
 	for i := range m.QueryParams {
 		q := &m.QueryParams[i]
-		s.condition(string(q.Name), q.Value, is(q.Type, gatewayv1.QueryParamMatchRegularExpression))
+		s.condition(places, string(q.Name), q.Value, is(q.Type, gatewayv1.QueryParamMatchRegularExpression))
 	}
 }
 
-func (s *Size) grpcMatch(m *gatewayv1.GRPCRouteMatch) {
+func (s *Size) grpcMatch(m *gatewayv1.GRPCRouteMatch, places int) {
 	if m.Method != nil {
 		s.text(m.Method.Service)
 		s.text(m.Method.Method)
 		// A method without a service becomes an expression, too.
-		s.expression(is(m.Method.Type, gatewayv1.GRPCMethodMatchRegularExpression) || m.Method.Service == nil)
+		s.expression(is(m.Method.Type, gatewayv1.GRPCMethodMatchRegularExpression) || m.Method.Service == nil, "/(?:"+value(m.Method.Service)+")/(?:"+value(m.Method.Method)+")[^/]+")
 	}
 	for i := range m.Headers {
 		h := &m.Headers[i]
-		s.condition(string(h.Name), h.Value, is(h.Type, gatewayv1.GRPCHeaderMatchRegularExpression))
+		s.condition(places, string(h.Name), h.Value, is(h.Type, gatewayv1.GRPCHeaderMatchRegularExpression))
 	}
 }
 
-func (s *Size) condition(name, value string, expression bool) {
-	s.Conditions++
+func (s *Size) condition(places int, name, value string, isExpression bool) {
+	s.Conditions += places
 	s.Text += len(name) + len(value)
-	s.expression(expression)
+	s.expression(isExpression, value)
 }
 
-func (s *Size) expression(there bool) {
+func (s *Size) expression(there bool, text string) {
 	if there {
 		s.Expressions++
+		s.Compiled += expression.Bytes(text, expression.Tenant())
 	}
 }
 
@@ -161,6 +164,14 @@ func (s *Size) headers(f *gatewayv1.HTTPHeaderFilter) {
 			s.Text += len(list[i].Name) + len(list[i].Value)
 		}
 	}
+}
+
+// value returns what p points to, "" if it is nil.
+func value(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
 }
 
 // is reports whether p points to v.

@@ -63,7 +63,7 @@ func TestSettleNamesWhatChanged(t *testing.T) {
 		l.Set(k, most)
 	}
 	const last = NamespaceAllowance / ObjectAllowance
-	want := "expands to 6,291,456 bytes of memory beyond 64 for each of its own, limit 50,331,648 for all objects of the namespace, of which older ones have most"
+	want := "expands to 7,340,032 bytes of memory beyond 64 for each of its own, limit 58,720,256 for all objects of the namespace, of which older ones have most"
 	if got := l.Settle(); len(got) != 1 || got[0] != last || l.Refused(last) != want {
 		t.Fatalf("%v, %q", got, l.Refused(last))
 	}

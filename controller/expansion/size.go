@@ -7,37 +7,30 @@ import "fmt"
 // Size is what an object expands to. The zero value is nothing.
 type Size struct {
 	Rules       int // rules of the routing table: matches times hosts times listeners
-	Conditions  int // conditions on methods, headers and query parameters
+	Conditions  int // conditions of these rules on methods, headers and query parameters
 	Expressions int // regular expressions
+	Compiled    int // bytes of these expressions, compiled
 	Backends    int // pools of backends and mirrors, one for each rule that has them
-	Names       int // names of certificates, times listeners that show them
+	Routes      int // Routes that the rules of an Ingress are served as
+	Copied      int // bytes of text that are copied as they are, such as annotations for each of these Routes
 	Text        int // bytes of header values, paths, origins and other text that is compiled
 	Source      int // bytes of the object itself, as JSON
 }
 
 // Heap bytes that one unit of a figure takes at most. TestMemoryPerByte holds them to the heap.
 const (
-	bytesPerRule       = 768
-	bytesPerCondition  = 256
-	bytesPerExpression = 16 << 10
-	bytesPerBackend    = 384
-	bytesPerName       = 256
-	bytesPerText       = 4
-	bytesPerSource     = 4
+	bytesPerRule      = 1 << 10
+	bytesPerCondition = 128
+	bytesPerBackend   = 384
+	bytesPerRoute     = 4 << 10
+	bytesPerText      = 4
+	bytesPerSource    = 4
 )
 
 // Bytes returns the heap that the object takes at most.
 func (s Size) Bytes() int {
-	return s.Rules*bytesPerRule + s.Conditions*bytesPerCondition + s.Expressions*bytesPerExpression +
-		s.Backends*bytesPerBackend + s.Names*bytesPerName + s.Text*bytesPerText + s.Source*bytesPerSource
-}
-
-// Add returns the sum of both.
-func (s Size) Add(o Size) Size {
-	return Size{
-		Rules: s.Rules + o.Rules, Conditions: s.Conditions + o.Conditions, Expressions: s.Expressions + o.Expressions,
-		Backends: s.Backends + o.Backends, Names: s.Names + o.Names, Text: s.Text + o.Text, Source: s.Source + o.Source,
-	}
+	return s.Rules*bytesPerRule + s.Conditions*bytesPerCondition + s.Compiled +
+		s.Backends*bytesPerBackend + s.Routes*bytesPerRoute + s.Copied*5/4 + s.Text*bytesPerText + s.Source*bytesPerSource
 }
 
 // Limits of one object. Each bounds a step of the goroutine that makes tables, or memory.
@@ -46,7 +39,6 @@ const (
 	MaxConditions  = 16 << 10
 	MaxExpressions = 256
 	MaxBackends    = 16 << 10
-	MaxNames       = 64 << 10
 
 	// BytesPerByte is how many bytes of heap each byte of an object may become, beyond an allowance
 	// for objects that are small and say much.
@@ -65,7 +57,6 @@ var limits = [...]struct {
 	{func(s *Size) int { return s.Conditions }, "conditions", MaxConditions},
 	{func(s *Size) int { return s.Expressions }, "regular expressions", MaxExpressions},
 	{func(s *Size) int { return s.Backends }, "pools of servers", MaxBackends},
-	{func(s *Size) int { return s.Names }, "names of certificates", MaxNames},
 }
 
 // Check returns which limit of one object s exceeds, with the figure and the limit, "" if none.

@@ -32,7 +32,7 @@ type backendsOf struct {
 type class struct {
 	gateway *gateway
 	kind    PortKind
-	port    int32
+	port    int32 // 0 = it makes no difference but for rulePlace.port
 	sealed  bool
 	streams bool
 }
@@ -48,7 +48,7 @@ func (j *Judge) expand(r *route, c *compiled, at []attachment) ruleSet {
 			continue
 		}
 		for _, host := range at[i].hosts {
-			e.rules.places = append(e.rules.places, rulePlace{listener: at[i].name, host: host, slot: e.slot(at[i].name, host), class: e.class(&at[i])})
+			e.rules.places = append(e.rules.places, rulePlace{listener: at[i].name, host: host, slot: e.slot(at[i].name, host), port: at[i].spec.Port, class: e.class(&at[i])})
 		}
 	}
 	return e.rules
@@ -76,7 +76,10 @@ func (e *expander) slot(listener, host string) int {
 
 // class returns the number of the class of a listener. Its rules are made when it is found first.
 func (e *expander) class(at *attachment) int {
-	of := class{gateway: at.gateway, kind: at.kind, port: at.spec.Port, sealed: at.passthrough(), streams: at.streams()}
+	of := class{gateway: at.gateway, kind: at.kind, sealed: at.passthrough(), streams: at.streams()}
+	if slices.ContainsFunc(e.compiled.rules, func(c compiledRule) bool { return c.filters.redirect != nil }) {
+		of.port = at.spec.Port // redirects name it
+	}
 	n, ok := e.classes[of]
 	if ok {
 		return n
@@ -117,7 +120,6 @@ func (e *expander) treat(at *attachment, spec *routing.RuleSpec, c *compiledRule
 		return
 	}
 	view := translate.View{Path: m.is.Path, Port: int(at.spec.Port), Secure: at.kind == PortTLS}
-	spec.Policy.ForwardedPort = uint16(at.spec.Port) //nolint:gosec // the API has ports from 1 to 65535
 	spec.Policy.RequestActions, spec.Policy.ResponseActions, spec.Policy.CORS = c.filters.request, c.filters.answer, c.filters.cors
 	if f := c.filters.rewrite; f != nil {
 		spec.Policy.Rewrite, _ = e.compiler.Rewrite(f, view)

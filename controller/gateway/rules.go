@@ -18,7 +18,8 @@ type ruleSet struct {
 // rulePlace is a host name of a listener.
 type rulePlace struct {
 	listener, host string
-	slot           int // of the keys of the rules
+	slot           int   // of the keys of the rules
+	port           int32 // of the listener
 	class          int
 }
 
@@ -29,6 +30,7 @@ func (p *rulePlace) at(rule *routing.RuleSpec) routing.RuleSpec {
 	spec.Host, spec.Listener = p.host, p.listener
 	spec.Wildcard = strings.HasPrefix(p.host, "*")
 	spec.Labels = spec.Wildcard
+	spec.Policy.ForwardedPort = uint16(p.port) //nolint:gosec // the API has ports from 1 to 65535
 	return spec
 }
 
@@ -81,8 +83,11 @@ func (c *Changes) rules(before, next *ruleSet) bool {
 			change = changeOf(before.classes[was.class], next.classes[p.class])
 			known[pair] = change
 		}
-		c.add(p, change.rules)
 		c.remove(p, change.deleted)
+		if was.port != p.port {
+			change.rules = next.classes[p.class]
+		}
+		c.add(p, change.rules)
 	}
 	for _, p := range old {
 		c.remove(p, before.classes[p.class])

@@ -10,6 +10,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"turnout/controller/expansion"
 	"turnout/routing"
 )
 
@@ -33,9 +34,6 @@ type Problem struct {
 	Reason  string // one of the reasons, or one of admission
 	Message string // for people: what is wrong, and what to do
 }
-
-// MaxRules is how many rules of an Ingress are served.
-const MaxRules = 4096
 
 // Input is an Ingress and what belongs to it. It is not changed.
 type Input struct {
@@ -63,22 +61,24 @@ type Result struct {
 	Rules    []Rule    // each with a name of its own; in the order of the Ingress, default backends last
 	Problems []Problem // in the order in which they were found
 	Services []string  // that were asked for, sorted, each once
-	Beyond   int       // rules left out, because there are more than MaxRules
+	Beyond   int       // rules left out, because the Ingress expands to too much
+	Size     expansion.Size
 }
 
 // Expand returns what becomes of an Ingress. There is nothing that makes it fail.
 func Expand(in Input) Result {
-	e := expansion{in: in, treatment: readTreatment(in.Ingress.Annotations), secrets: secretsOf(in.Ingress.Spec.TLS), annotations: ofRoute(in.Ingress.Annotations), names: make(map[string]bool)}
+	e := expander{in: in, treatment: readTreatment(in.Ingress.Annotations), secrets: secretsOf(in.Ingress.Spec.TLS), annotations: ofRoute(in.Ingress.Annotations), names: make(map[string]bool)}
 	e.out.Problems = append(slices.Clone(e.treatment.refused), e.treatment.notes...)
 	items := e.collect()
 	items = append(items, e.ofTLS(items)...)
 	items = e.distinct(items)
-	if e.out.Beyond = len(items) - MaxRules; e.out.Beyond > 0 {
-		items = items[:MaxRules]
-		e.problem(ReasonTooMany, "it has %d rules, and the first %d are served: write several Ingresses", MaxRules+e.out.Beyond, MaxRules)
-	} else {
-		e.out.Beyond = 0
+	source := expansion.Source(in.Ingress)
+	most, why := expansion.MostRules(len(items), in.Ingress.Annotations, source)
+	if e.out.Beyond = len(items) - most; why != "" {
+		items = items[:most]
+		e.problem(ReasonTooMany, "it %s: the first %d rules are served: write several Ingresses", why, most)
 	}
+	e.out.Size = expansion.Ingress(most, in.Ingress.Annotations, source)
 	for i := range items {
 		if it := &items[i]; e.passes(it) {
 			e.resolve(it)
@@ -90,8 +90,8 @@ func Expand(in Input) Result {
 	return e.out
 }
 
-// expansion is one call of Expand.
-type expansion struct {
+// expander is one call of Expand.
+type expander struct {
 	in          Input
 	treatment   treatment
 	secrets     map[string]string // by host, see secretsOf
@@ -119,7 +119,7 @@ func (it *item) claim() string {
 	return r.Claim()
 }
 
-func (e *expansion) problem(reason, format string, args ...any) Problem {
+func (e *expander) problem(reason, format string, args ...any) Problem {
 	p := Problem{reason, fmt.Sprintf(format, args...)}
 	if e.said == nil {
 		e.said = make(map[Problem]bool)
@@ -132,7 +132,7 @@ func (e *expansion) problem(reason, format string, args ...any) Problem {
 }
 
 // collect returns the paths of the rules, then the default backend for each host and for any.
-func (e *expansion) collect() (items []item) {
+func (e *expander) collect() (items []item) {
 	spec := &e.in.Ingress.Spec
 	hosts, known := []string{""}, map[string]bool{"": true}
 	for i := range spec.Rules {
@@ -164,7 +164,7 @@ func (e *expansion) collect() (items []item) {
 }
 
 // distinct leaves of the paths of a host that take the same requests the one with the longest text, and of equal ones the first.
-func (e *expansion) distinct(items []item) []item {
+func (e *expander) distinct(items []item) []item {
 	type place struct{ host, claim string }
 	at := make(map[place]int, len(items))
 	kept := items[:0]
@@ -188,7 +188,7 @@ func (e *expansion) distinct(items []item) []item {
 }
 
 // passes reports whether an item can be served with the termination of the Ingress.
-func (e *expansion) passes(it *item) bool {
+func (e *expander) passes(it *item) bool {
 	if e.treatment.termination != routev1.TLSTerminationPassthrough {
 		return true
 	}
@@ -207,7 +207,7 @@ func (e *expansion) passes(it *item) bool {
 }
 
 // resolve finds the Service of an item and the name of its port.
-func (e *expansion) resolve(it *item) {
+func (e *expander) resolve(it *item) {
 	if refused := e.treatment.refused; len(refused) > 0 {
 		it.problem = refused[0]
 		return

@@ -10,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 
+	"turnout/controller/expansion"
 	"turnout/routing"
 )
 
@@ -259,15 +260,15 @@ func TestNamesStay(t *testing.T) {
 // TestTooManyRules: an Ingress with more rules than are served keeps the first ones, and says so.
 func TestTooManyRules(t *testing.T) {
 	o := read(t, "{"+backend+"}")
-	for i := range MaxRules + 10 {
+	for i := range expansion.MaxRules + 10 {
 		o.Spec.Rules = append(o.Spec.Rules, read(t, "{rules: [{host: h.test, "+paths("Exact /x s:80")+"}]}").Spec.Rules...)
 		o.Spec.Rules[i].HTTP.Paths[0].Path = fmt.Sprint("/", i)
 	}
 	r := expand(o)
-	if len(r.Rules) != MaxRules || r.Beyond != 12 || strings.Join(reasons(r), " ") != "TooManyRules" {
+	if len(r.Rules) != expansion.MaxRules || r.Beyond != 12 || strings.Join(reasons(r), " ") != "TooManyRules" {
 		t.Errorf("%d rules, %d beyond, %v", len(r.Rules), r.Beyond, r.Problems)
 	}
-	if last := r.Rules[MaxRules-1].Path.Value; last != fmt.Sprint("/", MaxRules-1) {
+	if last := r.Rules[expansion.MaxRules-1].Path.Value; last != fmt.Sprint("/", expansion.MaxRules-1) {
 		t.Errorf("the last rule is %s", last)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
+
+	"turnout/controller/expansion"
 )
 
 // FuzzExpand: whatever an Ingress says, each rule has a name, a host and a claim of its own, and their number is bounded.
@@ -25,7 +27,7 @@ func FuzzExpand(f *testing.F) {
 			return
 		}
 		r := expand(o)
-		if len(r.Rules) > MaxRules {
+		if len(r.Rules) > expansion.MaxRules {
 			t.Fatalf("%d rules", len(r.Rules))
 		}
 		type claim struct{ host, claim string }

@@ -107,7 +107,7 @@ func name(ingress string, it *item, taken map[string]bool) string {
 }
 
 // rule makes the rule of an item.
-func (e *expansion) rule(it *item) Rule {
+func (e *expander) rule(it *item) Rule {
 	o := e.in.Ingress
 	host, policy := it.host, routev1.WildcardPolicyNone
 	if domain, wild := strings.CutPrefix(host, "*."); wild {

@@ -5,6 +5,8 @@ import (
 
 	routev1 "github.com/openshift/api/route/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+
+	"turnout/controller/expansion"
 )
 
 // secretsOf returns the names of Secrets by the hosts that entries of spec.tls name, "" for the default certificate. Of several entries the first
@@ -31,7 +33,7 @@ func secretsOf(entries []networkingv1.IngressTLS) map[string]string {
 
 // secret returns the name of the Secret with the certificate of a host, "" for the default certificate: of the entry that names the host, else
 // of the one with a wildcard that covers it, else of the one that names no hosts. named is false where no entry is for the host.
-func (e *expansion) secret(host string) (name string, named bool) {
+func (e *expander) secret(host string) (name string, named bool) {
 	if name, named = e.secrets[host]; named {
 		return name, true
 	}
@@ -46,7 +48,7 @@ func (e *expansion) secret(host string) (name string, named bool) {
 
 // tls returns the TLS settings of a host. Every host is served over TLS, with the default certificate if it has none, and those are redirected to it that
 // have an entry in spec.tls, if the Ingress asks for it.
-func (e *expansion) tls(host string) *routev1.TLSConfig {
+func (e *expander) tls(host string) *routev1.TLSConfig {
 	out := &routev1.TLSConfig{Termination: e.treatment.termination, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyAllow}
 	name, named := e.secret(host)
 	passthrough := out.Termination == routev1.TLSTerminationPassthrough
@@ -64,7 +66,7 @@ func (e *expansion) tls(host string) *routev1.TLSConfig {
 
 // ofTLS returns the items that cover hosts which only spec.tls names, once more for each of these: a host has its own certificate under its own
 // name only.
-func (e *expansion) ofTLS(items []item) (more []item) {
+func (e *expander) ofTLS(items []item) (more []item) {
 	byHost, domains := make(map[string][]*item), make(map[string]bool)
 	for i := range items {
 		byHost[items[i].host] = append(byHost[items[i].host], &items[i])
@@ -79,7 +81,7 @@ func (e *expansion) ofTLS(items []item) (more []item) {
 	}
 	for _, entry := range e.in.Ingress.Spec.TLS {
 		for _, host := range entry.Hosts {
-			if _, known := byHost[host]; known || host == "" || host == AnyHost || len(more) > MaxRules {
+			if _, known := byHost[host]; known || host == "" || host == AnyHost || len(more) > expansion.MaxRules {
 				continue
 			}
 			_, domain, _ := strings.Cut(host, ".")

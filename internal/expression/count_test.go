@@ -1,0 +1,32 @@
+package expression
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestBytesIsAtLeastTheSize: what is counted before an expression is made is no less than what it takes.
+func TestBytesIsAtLeastTheSize(t *testing.T) {
+	all := append([]string{
+		strings.Repeat("a", 1024), "a{1000}", strings.Repeat("[a-z]", 200), strings.Repeat(`\pL`, 16), "(?i)" + strings.Repeat("k", 1000), strings.Repeat("[^a-f]", 150),
+		"(?i)[" + strings.Repeat("azAZ09", 100) + "]", "[" + strings.Repeat("éà", 200) + "]{10}", `(\w|\d|\s){300}`, "([[:alpha:]]{3}){100}",
+	}, texts...)
+	for _, text := range costly {
+		all = append(all, text)
+	}
+	for _, text := range all {
+		e, err := New(text, Whole, Tenant())
+		if err != nil {
+			continue
+		}
+		if got := Bytes(text, Tenant()); got < e.Size() {
+			t.Errorf("%.40q: counted %d bytes, takes %d", text, got, e.Size())
+		}
+		if got := Count(text, Tenant()); got < e.Instructions() {
+			t.Errorf("%.40q: counted %d instructions, has %d", text, got, e.Instructions())
+		}
+	}
+	if honest := Bytes("/api/v[0-9]+/.*", Tenant()); honest > 4<<10 {
+		t.Errorf("%d bytes are counted for a short expression", honest)
+	}
+}
