@@ -40,7 +40,7 @@ func (b *builder) object(key RouteKey, prev *Table) *object {
 // limitRates returns the counters of the object's rate limits.
 func (o *object) limitRates(memory *ratelimit.Memory) *ratelimit.Table {
 	if o.rates.Load() == nil {
-		o.rates.CompareAndSwap(nil, memory.NewTable())
+		o.rates.CompareAndSwap(nil, memory.NewTable(o.key.Namespace))
 	}
 	return o.rates.Load()
 }

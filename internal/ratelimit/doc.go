@@ -16,7 +16,8 @@
 // # What is forgotten
 //
 // A Table remembers MaxAddresses at most, and all tables of a Memory not much more than
-// Memory has: when that is used up, tables with more than an equal share give way. Then the
+// Memory has: when that is used up, tables with more than their share give way. Namespaces have
+// equal shares, and so have the tables of each. Then the
 // address that was silent for longest is forgotten, but none that has a connection open
 // while there is another, and none that is conspicuous: that was refused, or made more
 // than half of what makes it be refused. A flood of addresses that are seen once

@@ -24,7 +24,7 @@ func TestOneClientIsOneKey(t *testing.T) {
 		{"::1", "0.0.0.1", false},
 	} {
 		a, b := netip.MustParseAddr(c.a), netip.MustParseAddr(c.b)
-		tab, l := NewMemory(0).NewTable(), Limits{HTTP: on(1)}
+		tab, l := NewMemory(0).NewTable("ns"), Limits{HTTP: on(1)}
 		if _, ok := tab.Enter(a, int64(time.Hour), l, true); !ok {
 			t.Fatalf("%s: the first request is refused", c.a)
 		}

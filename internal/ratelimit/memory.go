@@ -22,13 +22,17 @@ const (
 
 // Memory bounds what all tables made by it hold. Any goroutine may use it.
 type Memory struct {
-	most  int64
-	used  atomic.Int64 // entries of all shards, unused ones too
-	share atomic.Int64 // entries of a shard, when all tables that remember anything have the same
+	most       int64
+	used       atomic.Int64 // entries of all shards, unused ones too
+	namespaces atomic.Int64 // that have a table that remembers anything
 
 	mu     shared.Mutex
 	tables map[*Table]struct{} // those that remember anything
+	spaces map[string]*space   // by namespace; those that have a table among these
 }
+
+// space is a namespace, whose tables have one share together.
+type space struct{ tables atomic.Int64 }
 
 // NewMemory makes a Memory for so many addresses; 0 = DefaultAddresses. While more tables than that allows for are in
 // use, each holds a thousand.
@@ -36,14 +40,13 @@ func NewMemory(addresses int) *Memory {
 	if addresses <= 0 {
 		addresses = DefaultAddresses
 	}
-	m := &Memory{most: int64(addresses), tables: make(map[*Table]struct{})}
-	m.divide()
+	m := &Memory{most: int64(addresses), tables: make(map[*Table]struct{}), spaces: make(map[string]*space)}
 	return m
 }
 
-// NewTable makes an empty table.
-func (m *Memory) NewTable() *Table {
-	t := &Table{seed: maphash.MakeSeed(), memory: m}
+// NewTable makes an empty table of a namespace.
+func (m *Memory) NewTable(namespace string) *Table {
+	t := &Table{seed: maphash.MakeSeed(), memory: m, namespace: namespace}
 	for i := range t.shards {
 		t.shards[i].reset()
 	}
@@ -56,9 +59,19 @@ func (m *Memory) Addresses() int64 { return m.used.Load() }
 // step is how many entries a shard of n grows by.
 func step(n, most int) int { return min(max(n/2, firstStep), most-n) }
 
-// grant reports whether a shard of n entries may grow.
-func (m *Memory) grant(n, most int) bool {
-	return m.used.Load()+int64(step(n, most)) <= m.most || int64(n) < m.share.Load()
+// grant reports whether a shard of t with n entries may grow.
+func (m *Memory) grant(t *Table, n, most int) bool {
+	return m.used.Load()+int64(step(n, most)) <= m.most || int64(n) < m.share(t)
+}
+
+// share returns how many entries a shard of t has when memory is short: namespaces have equal shares, and
+// so have the tables of each.
+func (m *Memory) share(t *Table) int64 {
+	tables := int64(1)
+	if s := t.space.Load(); s != nil {
+		tables = max(s.tables.Load(), 1)
+	}
+	return max(m.most/max(m.namespaces.Load(), 1)/tables/shards, leastShare)
 }
 
 // meet is called by a table when a shard of it begins to remember. The lock of the shard is held.
@@ -68,13 +81,15 @@ func (m *Memory) meet(t *Table) {
 	if !t.known {
 		t.known = true
 		m.tables[t] = struct{}{}
-		m.divide()
+		s := m.spaces[t.namespace]
+		if s == nil {
+			s = new(space)
+			m.spaces[t.namespace] = s
+			m.namespaces.Add(1)
+		}
+		s.tables.Add(1)
+		t.space.Store(s)
 	}
-}
-
-// divide computes the equal share.
-func (m *Memory) divide() {
-	m.share.Store(max(m.most/int64(max(len(m.tables), 1))/shards, leastShare))
 }
 
 // Sweep gives memory back: of tables that nobody uses any more, and, when there is not enough, of those that have more than
@@ -89,7 +104,7 @@ func (m *Memory) Sweep() {
 	for _, t := range tables {
 		empty := true
 		for i := range t.shards {
-			if !m.sweepShard(&t.shards[i]) {
+			if !m.sweepShard(t, &t.shards[i]) {
 				empty = false
 			}
 		}
@@ -100,7 +115,7 @@ func (m *Memory) Sweep() {
 }
 
 // sweepShard reports whether the shard is empty after it.
-func (m *Memory) sweepShard(s *shard) (empty bool) {
+func (m *Memory) sweepShard(t *Table, s *shard) (empty bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.index == nil {
@@ -109,7 +124,7 @@ func (m *Memory) sweepShard(s *shard) (empty bool) {
 	if s.quiet++; s.quiet >= quietSweeps {
 		s.shrink(m, 0)
 		s.quiet = 0
-	} else if few := int(m.share.Load()); m.used.Load() > m.most && cap(s.entries) > few {
+	} else if few := int(m.share(t)); m.used.Load() > m.most && cap(s.entries) > few {
 		s.shrink(m, few)
 	} else if len(s.index) == 0 && cap(s.entries) > fewEntries {
 		s.shrink(m, 0)
@@ -122,7 +137,10 @@ func (m *Memory) part(t *Table) {
 	m.mu.Lock()
 	t.known = false
 	delete(m.tables, t)
-	m.divide()
+	if s := m.spaces[t.namespace]; s.tables.Add(-1) == 0 {
+		delete(m.spaces, t.namespace)
+		m.namespaces.Add(-1)
+	}
 	m.mu.Unlock()
 	for i := range t.shards {
 		s := &t.shards[i]

@@ -43,7 +43,7 @@ const bytesPerAddress = 160
 func TestAMillionAddresses(t *testing.T) {
 	m, l := NewMemory(0), Limits{Concurrent: on(10), TCP: on(100), HTTP: on(100)}
 	before, at := heap(), int64(time.Hour)
-	one := m.NewTable()
+	one := m.NewTable("ns")
 	visit(one, 0, flood(1_000_000), &at, 10*time.Second, l)
 	used := heap() - before
 	t.Logf("%d addresses in 10 s on one route: %d are remembered in %.1f MiB, %d bytes each", flood(1_000_000), one.Len(), float64(used)/(1<<20), used/int64(one.Len()))
@@ -55,7 +55,7 @@ func TestAMillionAddresses(t *testing.T) {
 		many = many[:40] // still twice what all tables together may remember
 	}
 	for i := range many {
-		many[i] = m.NewTable()
+		many[i] = m.NewTable("ns")
 		visit(many[i], 0, flood(100_000), &at, 100*time.Millisecond, l)
 		if i%10 == 0 {
 			m.Sweep() // which is every second
@@ -88,7 +88,7 @@ func TestAFloodFreesNobody(t *testing.T) {
 		"more than half of allowed": {Limits{HTTP: on(5)}, true, 5},
 	} {
 		m := NewMemory(0)
-		tab, at := m.NewTable(), int64(time.Hour)
+		tab, at := m.NewTable("ns"), int64(time.Hour)
 		attempts(tab, &at, tc.before, time.Microsecond, tc.limits, tc.http)
 		visit(tab, 0, flood(1_000_000), &at, time.Second, tc.limits)
 		if n := attempts(tab, &at, 3, time.Microsecond, tc.limits, tc.http); n != 0 {
@@ -96,7 +96,7 @@ func TestAFloodFreesNobody(t *testing.T) {
 		}
 		// Nor when memory gets short for other reasons.
 		for range 10 {
-			visit(m.NewTable(), 0, flood(100_000), &at, 10*time.Millisecond, tc.limits)
+			visit(m.NewTable("ns"), 0, flood(100_000), &at, 10*time.Millisecond, tc.limits)
 		}
 		m.Sweep()
 		if n := attempts(tab, &at, 3, time.Microsecond, tc.limits, tc.http); n != 0 {
@@ -107,7 +107,7 @@ func TestAFloodFreesNobody(t *testing.T) {
 
 // TestConspicuousAddressesAreBounded: should all addresses be refused, others are still remembered.
 func TestConspicuousAddressesAreBounded(t *testing.T) {
-	tab, at, l := NewMemory(0).NewTable(), int64(time.Hour), Limits{TCP: on(1)}
+	tab, at, l := NewMemory(0).NewTable("ns"), int64(time.Hour), Limits{TCP: on(1)}
 	visit(tab, 0, 3*MaxAddresses, &at, time.Second, l)
 	for i := range tab.shards {
 		if n := tab.shards[i].lists[conspicuous].len; n != maxEntries/8*7 {
@@ -126,7 +126,7 @@ func TestConspicuousAddressesAreBounded(t *testing.T) {
 // TestMemoryComesBack: nobody need come for what has expired.
 func TestMemoryComesBack(t *testing.T) {
 	m, at, l := NewMemory(0), int64(time.Hour), Limits{Concurrent: on(9)}
-	tab := m.NewTable()
+	tab := m.NewTable("ns")
 	visit(tab, 0, 50_000, &at, time.Second, l)
 	stays, _ := tab.Enter(client, at, l, false)
 	for range quietSweeps {
@@ -154,7 +154,7 @@ func TestMemoryComesBack(t *testing.T) {
 // TestShrinkKeepsOrder: what was seen last is what stays, in the order it was seen.
 func TestShrinkKeepsOrder(t *testing.T) {
 	m, at, l := NewMemory(0), int64(time.Hour), Limits{TCP: on(1000)}
-	tab := m.NewTable()
+	tab := m.NewTable("ns")
 	visit(tab, 0, 10_000, &at, 10*time.Second, l)
 	s := &tab.shards[7]
 	var want []netip.Addr
@@ -177,7 +177,7 @@ func TestShrinkKeepsOrder(t *testing.T) {
 
 func TestSweepWhileLoopsEnter(t *testing.T) {
 	m := NewMemory(2000)
-	tables := []*Table{m.NewTable(), m.NewTable(), m.NewTable()}
+	tables := []*Table{m.NewTable("ns"), m.NewTable("ns"), m.NewTable("ns")}
 	ctx, cancel := context.WithCancel(t.Context())
 	var loops, sweeper sync.WaitGroup
 	sweeper.Go(func() {

@@ -10,7 +10,7 @@ import (
 // TestPeek: what Peek says is what Enter does then, and Peek alone changes nothing.
 func TestPeek(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	table, limits := NewMemory(0).NewTable(), Limits{Concurrent: on(6), TCP: on(20), HTTP: on(15)}
+	table, limits := NewMemory(0).NewTable("ns"), Limits{Concurrent: on(6), TCP: on(20), HTTP: on(15)}
 	var open []Ticket
 	refused := 0
 	for at := int64(0); at < int64(3*time.Minute); at += rng.Int64N(int64(800 * time.Millisecond)) {

@@ -85,7 +85,7 @@ func (s *shard) takeEntry(t *Table, at int64) int32 {
 		t.memory.meet(t)
 	}
 	if s.free == none {
-		if n := len(s.entries); n < maxEntries && (n < cap(s.entries) || t.memory.grant(n, maxEntries)) {
+		if n := len(s.entries); n < maxEntries && (n < cap(s.entries) || t.memory.grant(t, n, maxEntries)) {
 			if n == cap(s.entries) {
 				s.grow(t.memory, step(n, maxEntries))
 			}

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"hash/maphash"
 	"net/netip"
+	"sync/atomic"
 	"time"
 )
 
@@ -45,10 +46,12 @@ const (
 // Table is the counters of one object of the API: an OpenShift Route, an Ingress or another one with
 // all its rules. It is made by Memory.NewTable and safe for use by any goroutine.
 type Table struct {
-	seed   maphash.Seed
-	memory *Memory
-	known  bool // to memory, because it has entries; guarded by memory.mu
-	shards [shards]shard
+	seed      maphash.Seed
+	memory    *Memory
+	namespace string
+	space     atomic.Pointer[space] // of the namespace, nil before the first entry
+	known     bool                  // to memory, because it has entries; guarded by memory.mu
+	shards    [shards]shard
 }
 
 // key identifies a client: an IPv4 address, or the /64 of an IPv6 address.

@@ -27,7 +27,7 @@ func attempts(t *Table, at *int64, k int, gap time.Duration, l Limits, http bool
 }
 
 func TestConcurrent(t *testing.T) {
-	tab, l := NewMemory(0).NewTable(), Limits{Concurrent: on(3)}
+	tab, l := NewMemory(0).NewTable("ns"), Limits{Concurrent: on(3)}
 	a, ok1 := tab.Enter(client, 0, l, true)
 	b, ok2 := tab.Enter(client, 0, l, false)
 	_, ok3 := tab.Enter(client, 0, l, true)
@@ -70,7 +70,7 @@ func TestRates(t *testing.T) {
 		{"nothing", Limits{}, true, 50, 50},
 	} {
 		at := int64(time.Hour)
-		if got := attempts(NewMemory(0).NewTable(), &at, tc.k, time.Millisecond, tc.limits, tc.http); got != tc.want {
+		if got := attempts(NewMemory(0).NewTable("ns"), &at, tc.k, time.Millisecond, tc.limits, tc.http); got != tc.want {
 			t.Errorf("%s: %d got through, want %d", tc.name, got, tc.want)
 		}
 	}
@@ -78,7 +78,7 @@ func TestRates(t *testing.T) {
 
 // What was measured of the HAProxy router.
 func TestRecovery(t *testing.T) {
-	at, tab := int64(time.Hour), NewMemory(0).NewTable()
+	at, tab := int64(time.Hour), NewMemory(0).NewTable("ns")
 	l := Limits{TCP: on(5)}
 	attempts(tab, &at, 20, 10*time.Millisecond, l, true)
 	polls := 0
@@ -92,7 +92,7 @@ func TestRecovery(t *testing.T) {
 		t.Errorf("a client that polls once a second recovers after %d s, not 5 or 6", polls)
 	}
 
-	at, tab = int64(time.Hour), NewMemory(0).NewTable()
+	at, tab = int64(time.Hour), NewMemory(0).NewTable("ns")
 	l = Limits{HTTP: on(5)}
 	if n := attempts(tab, &at, 100, 100*time.Millisecond, l, true); n != 5 {
 		t.Errorf("%d requests in the first 10 s, want 5", n)
@@ -108,7 +108,7 @@ func addrOf(i int) netip.Addr {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	tab, l := NewMemory(0).NewTable(), Limits{TCP: on(1000)}
+	tab, l := NewMemory(0).NewTable("ns"), Limits{TCP: on(1000)}
 	at := int64(time.Hour)
 	kept, _ := tab.Enter(client, at, Limits{Concurrent: on(2)}, true)
 	for i := range flood(1_000_000) {
@@ -137,7 +137,7 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 func TestFullOfOpenConnections(t *testing.T) {
-	tab, l := NewMemory(0).NewTable(), Limits{Concurrent: on(2)}
+	tab, l := NewMemory(0).NewTable("ns"), Limits{Concurrent: on(2)}
 	var open []Ticket
 	for i := range 3 * MaxAddresses {
 		ticket, ok := tab.Enter(addrOf(i), 0, l, true)
@@ -168,7 +168,7 @@ func (t *Table) openConnections() (n int64) {
 }
 
 func TestManyLoops(t *testing.T) {
-	tab, l := NewMemory(0).NewTable(), Limits{Concurrent: on(1000), TCP: on(1 << 30)}
+	tab, l := NewMemory(0).NewTable("ns"), Limits{Concurrent: on(1000), TCP: on(1 << 30)}
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {
@@ -189,7 +189,7 @@ func TestManyLoops(t *testing.T) {
 }
 
 func TestEnterAllocatesNothing(t *testing.T) {
-	tab, l := NewMemory(0).NewTable(), Limits{Concurrent: on(10), TCP: on(1 << 30), HTTP: on(1 << 30)}
+	tab, l := NewMemory(0).NewTable("ns"), Limits{Concurrent: on(10), TCP: on(1 << 30), HTTP: on(1 << 30)}
 	at := int64(0)
 	if n := testing.AllocsPerRun(1000, func() { attempts(tab, &at, 1, time.Millisecond, l, true) }); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -199,7 +199,7 @@ func TestEnterAllocatesNothing(t *testing.T) {
 func BenchmarkEnter(b *testing.B) {
 	for _, n := range []int{1, 1_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			tab, l := NewMemory(0).NewTable(), Limits{Concurrent: on(10), TCP: on(1 << 30), HTTP: on(1 << 30)}
+			tab, l := NewMemory(0).NewTable("ns"), Limits{Concurrent: on(10), TCP: on(1 << 30), HTTP: on(1 << 30)}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				ticket, _ := tab.Enter(addrOf(i%n), int64(i)*1000, l, true)
