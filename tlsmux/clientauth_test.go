@@ -48,7 +48,7 @@ func revoking(t testing.TB, ca *clientPair, clients ...*clientPair) []*clientcer
 	for _, c := range clients {
 		revoked = append(revoked, c.Cert)
 	}
-	lists, err := clientcert.ParseLists(ca.Revoke(t, &x509.RevocationList{}, revoked...))
+	lists, err := clientcert.ParseLists(ca.Revoke(t, &x509.RevocationList{}, revoked...), nil)
 	must(t, err)
 	return lists
 }

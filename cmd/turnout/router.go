@@ -217,6 +217,7 @@ func (r *router) startAdmin() error {
 		Login:        r.access.Login,
 		Problems:     admin.ListingOf(r.problems.All),
 		Hosts:        r.o.adminPort.Hosts,
+		Namespace:    access.Namespace(),
 		LogLevel:     r.level,
 		TLS:          r.access.TLS,
 		Addr:         r.o.adminAddr,

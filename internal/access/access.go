@@ -28,6 +28,18 @@ type Options struct {
 	Hosts                  []string // names of this machine
 }
 
+// namespaceFile is where Kubernetes tells a pod its namespace.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// Namespace returns the namespace of the pod that the process is in, "" outside of a cluster.
+func Namespace() string {
+	text, err := os.ReadFile(namespaceFile)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
 // Access is who may read the admin port, and how it speaks TLS to them.
 type Access struct {
 	Login admin.Login

@@ -49,6 +49,8 @@ type Config struct {
 	Login Login // for everything but /healthz
 	// Hosts are names, lower-case, by which visitors without a login may call this server, besides those that belong to nobody outside.
 	Hosts []string
+	// Namespace is that of the pod, whose Services are names of this server too; "" = no Service is.
+	Namespace string
 	// LogLevel is what /debug/log-level reads and sets; nil = there is no such path.
 	LogLevel LogLevel
 	TLS      *tls.Config   // serves TLS too, on the same port; nil = plain HTTP only
@@ -298,7 +300,7 @@ func (s *Server) letIn(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	in, known := s.cfg.Login.admit(w, r, sourceOfRequest(r))
-	if in && !known && !knownHost(r.Host, s.cfg.Hosts) {
+	if in && !known && !s.cfg.knownHost(r.Host) {
 		say(w, http.StatusMisdirectedRequest, "this server does not know itself by that name; without a login call it by its address, or by a name of --admin-hosts\n")
 		return false
 	}

@@ -26,23 +26,43 @@ func setAnswerHeaders(h http.Header) {
 	}
 }
 
-// knownHost reports whether a Host field (RFC 9110 section 7.2) names this machine in a way that nobody outside can claim. A web page whose
-// author points the name of its site at this address once it is loaded (DNS rebinding) names that site: it must not read what is open to
-// those who come from here. An address is no name, and a name of one label, of localhost or of a cluster's services belongs to nobody outside.
-func knownHost(host string, more []string) bool {
+// knownHost reports whether a Host field (RFC 9110 section 7.2) names this machine in a way that nobody else can claim. A web
+// page whose author points the name of its site at this address once it is loaded (DNS rebinding) sends that name: it must not
+// read what is open to visitors without a login.
+//
+// Whole hosts are compared. An address is no name, a name of one label or of localhost is not resolved elsewhere, and a name of
+// a pod stands for the address that is in it. Of Services, those of the router's own namespace count: any tenant has others.
+func (c *Config) knownHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
+	} else if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		host = host[1 : len(host)-1]
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || host == "" {
+	if _, err := netip.ParseAddr(host); err == nil || host == "" {
 		return true // without a Host field it is no browser
 	}
-	for _, end := range [...]string{".localhost", ".svc", ".svc.cluster.local", ".pod.cluster.local"} {
-		if strings.HasSuffix(host, end) {
-			return true
+	labels := strings.Split(host, ".")
+	if slices.Contains(labels, "") || strings.ContainsAny(host, ":[]") {
+		return false
+	}
+	if n := len(labels); n > 2 && labels[n-2] == "cluster" && labels[n-1] == "local" {
+		labels = labels[:n-2]
+		if len(labels) == 3 && labels[2] == "pod" {
+			_, err := netip.ParseAddr(strings.ReplaceAll(labels[0], "-", "."))
+			return err == nil
+		}
+		if labels[len(labels)-1] != "svc" {
+			return slices.Contains(c.Hosts, host)
 		}
 	}
-	return !strings.Contains(host, ".") || slices.Contains(more, host)
+	switch n := len(labels); {
+	case n == 1, labels[n-1] == "localhost":
+		return true
+	case n == 3 && labels[2] == "svc" && c.Namespace != "" && labels[1] == c.Namespace:
+		return true
+	}
+	return slices.Contains(c.Hosts, host)
 }
 
 // foreign reports whether a page of another site made a browser send the request. A link to a page of this server is none: it is followed by a

@@ -34,15 +34,18 @@ func (s testServer) ask(method, path, body string, change func(*http.Request)) (
 
 // TestHostIsChecked: a site that points its name at this port reads nothing of what is open to those who come without a login.
 func TestHostIsChecked(t *testing.T) {
-	open := startWith(t, func(cfg *Config) { cfg.Hosts = []string{"router.example.com"} })
+	open := startWith(t, func(cfg *Config) { cfg.Hosts, cfg.Namespace = []string{"router.example.com"}, "openshift-ingress" })
 	asked := startWith(t, func(cfg *Config) {
-		cfg.Login = user("admin", "secret")
+		cfg.Login, cfg.Namespace = user("admin", "secret"), "openshift-ingress"
 		cfg.Login.Review = func(_ context.Context, _, _, _, _ string) (int, string) { return 200, "" }
 	})
 	for host, status := range map[string]int{
 		"evil.example.com": 421, "evil.example.com:1936": 421, "router.example.com": 200, "Router.Example.Com.:1936": 200, "localhost:1": 200, "a.localhost": 200,
 		"127.0.0.1": 200, "[::1]:1936": 200, "[fe80::1]": 200, "10.0.0.1:1936": 200, "router": 200, "router-internal.openshift-ingress.svc": 200,
-		"a.b.svc.cluster.local:1936": 200, "svc.example.com": 421, "127.0.0.1.example.com": 421, "notlocalhost.com": 421,
+		"router.openshift-ingress.svc.cluster.local:1936": 200, "10-0-0-1.a.pod.cluster.local": 200, "svc.example.com": 421, "127.0.0.1.example.com": 421, "notlocalhost.com": 421,
+		"a.tenant.svc": 421, "a.tenant.svc.cluster.local:1936": 421, "router.openshift-ingress.svc.tenant.svc": 421, "x.openshift-ingress.tenant.svc": 421, "openshift-ingress.svc": 421,
+		"a.router.openshift-ingress.svc": 421, "evil.a.pod.cluster.local": 421, "a.10-0-0-1.a.pod.cluster.local": 421, "pod.cluster.local": 421, "a.cluster.local": 421,
+		"router.example.com.evil.org": 421, "evil-router.example.com": 421, "a.router.example.com": 421, "localhost.evil.org": 421, "router.example.com..": 421, "[evil.org]": 421,
 	} {
 		named := func(r *http.Request) { r.Host = host }
 		if answer, text := open.ask("GET", "/metrics", "", named); answer.StatusCode != status {

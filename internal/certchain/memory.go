@@ -54,7 +54,7 @@ func (m *Memory) recall(key *[sha256.Size]byte, s *Set, r *Request) []*x509.Cert
 	}
 	chain := make([]*x509.Certificate, len(p.chain))
 	for i, at := range p.chain {
-		c := r.Sent[0]
+		var c *x509.Certificate
 		if at&ofSet != 0 {
 			c = s.all[at&^ofSet].parse()
 		} else {

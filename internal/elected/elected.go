@@ -148,7 +148,7 @@ func (o *Options) serve(w *Work) (*admin.Server, error) {
 	ready := make(chan struct{})
 	close(ready) // one that does not lead is ready to
 	cfg := admin.Config{
-		Addr: o.adminAddr, Ready: ready, Login: who.Login, TLS: who.TLS, Hosts: o.admin.Hosts,
+		Addr: o.adminAddr, Ready: ready, Login: who.Login, TLS: who.TLS, Hosts: o.admin.Hosts, Namespace: access.Namespace(),
 		Problems: admin.ListingOf(o.Cluster.Problems.All), Log: failed,
 	}
 	if err := w.Show(&cfg); err != nil {

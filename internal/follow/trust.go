@@ -3,6 +3,7 @@ package follow
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/pem"
 	"fmt"
 	"os"
@@ -54,7 +55,7 @@ type Trust struct {
 
 	mu     sync.Mutex
 	bundle *clientcert.Bundle
-	crl    []byte
+	crl    [sha256.Size]byte // of the file of revocation lists
 	keep   keeper
 
 	fetching keeper // of the updater
@@ -91,8 +92,10 @@ func NewTrust(cfg TrustConfig) (*Trust, error) {
 	}
 	switch {
 	case cfg.Lists != "":
-		if c.crl, err = os.ReadFile(cfg.Lists); err == nil {
-			c.first, err = withLists(c.bundle, c.crl)
+		var crl []byte
+		if crl, err = os.ReadFile(cfg.Lists); err == nil {
+			c.crl = sha256.Sum256(crl)
+			c.first, err = withLists(c.bundle, crl)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s=%q is not valid: %w; allowed: a file of revocation lists in PEM, or one in DER", cfg.ListsName, cfg.Lists, err)
@@ -148,7 +151,7 @@ func (cfg *TrustConfig) Same(other *TrustConfig) bool {
 }
 
 func withLists(b *clientcert.Bundle, crl []byte) (*clientcert.Trust, error) {
-	lists, err := clientcert.ParseLists(crl)
+	lists, err := clientcert.ParseLists(crl, b)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +201,11 @@ func (c *Trust) reload() error {
 			return fmt.Errorf("cannot use revocation lists: %w", err)
 		}
 	}
-	if bundle.Digest() == c.bundle.Digest() && bytes.Equal(crl, c.crl) {
+	sum := c.crl
+	if c.cfg.Lists != "" {
+		sum = sha256.Sum256(crl)
+	}
+	if bundle.Digest() == c.bundle.Digest() && sum == c.crl {
 		return nil
 	}
 	t := clientcert.NewTrust(bundle, nil)
@@ -207,7 +214,7 @@ func (c *Trust) reload() error {
 			return fmt.Errorf("cannot use revocation lists in %s: %w", c.cfg.Lists, err)
 		}
 	}
-	c.bundle, c.crl = bundle, crl
+	c.bundle, c.crl = bundle, sum
 	if c.updater != nil {
 		c.updater.SetBundle(bundle)
 		return nil

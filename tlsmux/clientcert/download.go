@@ -1,6 +1,7 @@
 package clientcert
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,15 +13,16 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// The bounds of one download.
+// The bounds of one download. A list in DER is held once while it is authenticated, one in PEM three times.
 const (
 	maxListSize     = 64 << 20
+	maxTextSize     = 16 << 20
 	downloadTime    = time.Minute
 	maxRedirections = 5
 )
 
 // Downloader returns a Fetch for an Updater: HTTP without TLS, which lists do not need since they are signed, and which
-// could not be verified without other lists. A list may take a minute and 64 MiB. httpProxy is the URL of a proxy, "" = none,
+// could not be verified without other lists. A list may take a minute, and 64 MiB in DER or 16 MiB in PEM. httpProxy is the URL of a proxy, "" = none,
 // noProxy the hosts, domains and addresses that it is not used for, separated by commas.
 func Downloader(httpProxy, noProxy string) func(ctx context.Context, address string) ([]byte, error) {
 	return newDownloader(httpProxy, noProxy).fetch
@@ -70,9 +72,33 @@ func (d *downloader) fetch(ctx context.Context, address string) ([]byte, error) 
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("status %d", response.StatusCode)
 	}
-	data, err := io.ReadAll(io.LimitReader(response.Body, d.limit+1))
-	if err == nil && int64(len(data)) > d.limit {
-		err = fmt.Errorf("more than %d bytes", d.limit)
+	return readList(response.Body, d.limit)
+}
+
+// readList reads a list whose length in DER is at most limit. Memory for it is taken once, by the length that it begins with.
+func readList(from io.Reader, limit int64) ([]byte, error) {
+	var begin [8]byte
+	n, err := io.ReadFull(from, begin[:])
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
 	}
+	if n == 0 || begin[0] != tagSequence {
+		text := min(limit, maxTextSize)
+		data, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(begin[:n]), from), text+1))
+		if err == nil && int64(len(data)) > text {
+			err = fmt.Errorf("more than %d bytes", text)
+		}
+		return data, err
+	}
+	length, ok := der(begin[:n]).length()
+	switch {
+	case !ok || length < n:
+		return nil, errEncoding
+	case int64(length) > limit:
+		return nil, fmt.Errorf("%d bytes, more than %d", length, limit)
+	}
+	data := make([]byte, length)
+	copy(data, begin[:n])
+	_, err = io.ReadFull(from, data[n:])
 	return data, err
 }

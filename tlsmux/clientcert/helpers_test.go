@@ -56,7 +56,7 @@ func list(t testing.TB, issuer *pair, change func(*x509.RevocationList), revoked
 // parsed is list as it is read.
 func parsed(t testing.TB, der []byte) *List {
 	t.Helper()
-	lists, err := ParseLists(der)
+	lists, err := ParseLists(der, nil)
 	must(t, err)
 	return lists[0]
 }

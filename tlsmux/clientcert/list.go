@@ -2,9 +2,7 @@ package clientcert
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/asn1"
 	"errors"
 	"fmt"
@@ -15,18 +13,24 @@ import (
 	"turnout/internal/keypair"
 )
 
-// List is a certificate revocation list (RFC 5280 section 5). Nobody changes it once it is read; what it remembers of
-// signatures makes it safe for any goroutine.
+// maxUnsigned is the length of the longest list in bytes that is kept before an authority is known that has signed it. Such a
+// list is authenticated in the handshake that first shows the authority.
+const maxUnsigned = 512 << 10
+
+// List is a certificate revocation list (RFC 5280 section 5). Its entries are read once its signature is verified: until then
+// it is bytes. It is safe for concurrent use.
 type List struct {
 	ThisUpdate, NextUpdate time.Time
 
-	issuer  string // name in DER
-	revoked map[string]struct{}
-	signed  *x509.RevocationList // without its entries
-	scope   scope
+	issuer string               // name in DER
+	header *x509.RevocationList // all but the entries
+	scope  scope
 
-	mu       sync.Mutex
-	verified map[[sha256.Size]byte]bool // by certificate of an issuer
+	mu      sync.Mutex
+	entries der    // that are not read yet
+	signer  string // public key of the authority that signed the list, in DER; "" = not known yet
+	revoked serials
+	bad     error // the authority has signed entries that are not understood
 }
 
 // scope says which certificates of the issuer a list is about (RFC 5280 section 5.2.5).
@@ -42,11 +46,14 @@ func (s *scope) equal(o *scope) bool {
 }
 
 // ParseLists reads revocation lists: one in DER, or any number in PEM, where other blocks are skipped. One that does not
-// end, does not parse or says things that must be understood and are not is an error; so is finding none. Lists of changes only (RFC
-// 5280 section 5.2.4) and those that do not say when the next one comes (section 5.1.2.5) are errors too.
-func ParseLists(data []byte) ([]*List, error) {
-	if len(data) > 0 && data[0] == 0x30 { // SEQUENCE
-		l, err := parseList(data)
+// end, does not parse or says things that must be understood and are not is an error; so is finding none. Lists of changes only
+// (RFC 5280 section 5.2.4) and those that do not say when the next one comes (section 5.1.2.5) are errors too.
+//
+// The authorities of b authenticate the lists. A list that none of them has signed is kept as it is, up to 512 KiB, until a
+// client shows an authority that has; a longer one is an error. nil: there are no authorities yet.
+func ParseLists(data []byte, b *Bundle) ([]*List, error) {
+	if len(data) > 0 && data[0] == tagSequence {
+		l, err := parseList(data, b)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +68,7 @@ func ParseLists(data []byte) ([]*List, error) {
 		if block.Type != "X509 CRL" {
 			continue
 		}
-		l, err := parseList(block.Bytes)
+		l, err := parseList(block.Bytes, b)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read PEM block %d: %w", i+1, err)
 		}
@@ -78,21 +85,61 @@ var (
 	oidDistributed = asn1.ObjectIdentifier{2, 5, 29, 28}
 )
 
-// removedFromList is the reason of an entry that takes a certificate off the list (RFC 5280 section 5.3.1).
-const removedFromList = 8
+func parseList(text der, b *Bundle) (*List, error) {
+	l, err := parseHeader(text)
+	if err != nil {
+		return nil, err
+	}
+	if b != nil {
+		for _, c := range b.certs {
+			if l.signedBy(c) {
+				break
+			}
+		}
+	}
+	switch {
+	case l.bad != nil:
+		return nil, l.bad
+	case l.signer == "" && len(text) > maxUnsigned:
+		return nil, fmt.Errorf("the list of %s has %d bytes, and none of the authorities has signed it; allowed: %d bytes", l.header.Issuer, len(text), maxUnsigned)
+	}
+	return l, nil
+}
 
-func parseList(der []byte) (*List, error) {
-	crl, err := x509.ParseRevocationList(der)
+// parseHeader reads all of a list but its entries: crypto/x509 gets the list without them.
+func parseHeader(text der) (*List, error) {
+	list, ok := text.take(tagSequence)
+	if !ok {
+		return nil, errEncoding
+	}
+	_, fields, signed, ok := list.next()
+	if !ok || signed[0] != tagSequence {
+		return nil, errEncoding
+	}
+	start := fields
+	for _, tag := range [...]byte{tagInteger, tagSequence, tagSequence, tagUTCTime, tagUTCTime} { // version, algorithm, issuer, updates
+		if fields.begins(tag) || tag == tagUTCTime && fields.begins(tagGeneralizedTime) {
+			if _, _, _, ok := fields.next(); !ok {
+				return nil, errEncoding
+			}
+		}
+	}
+	before, after := start[:len(start)-len(fields)], fields
+	var entries der
+	if after.begins(tagSequence) {
+		if entries, ok = after.take(tagSequence); !ok {
+			return nil, errEncoding
+		}
+	}
+	crl, err := x509.ParseRevocationList(element(tagSequence, element(tagSequence, before, after), list))
 	if err != nil {
 		return nil, err
 	}
 	if crl.NextUpdate.IsZero() {
 		return nil, errors.New("the list does not say when the next one comes")
 	}
-	l := &List{
-		ThisUpdate: crl.ThisUpdate, NextUpdate: crl.NextUpdate, issuer: string(crl.RawIssuer), signed: crl,
-		revoked: make(map[string]struct{}, len(crl.RevokedCertificateEntries)), verified: map[[sha256.Size]byte]bool{},
-	}
+	crl.RawTBSRevocationList = signed
+	l := &List{ThisUpdate: crl.ThisUpdate, NextUpdate: crl.NextUpdate, issuer: string(crl.RawIssuer), header: crl, entries: entries}
 	for _, e := range crl.Extensions {
 		switch {
 		case e.Id.Equal(oidDelta):
@@ -103,80 +150,58 @@ func parseList(der []byte) (*List, error) {
 			return nil, fmt.Errorf("critical extension %v is not known", e.Id)
 		}
 	}
-	for i := range crl.RevokedCertificateEntries {
-		entry := &crl.RevokedCertificateEntries[i]
-		if j := slices.IndexFunc(entry.Extensions, func(e pkix.Extension) bool { return e.Critical }); j >= 0 {
-			return nil, fmt.Errorf("critical extension %v of an entry is not known", entry.Extensions[j].Id)
-		}
-		if entry.ReasonCode != removedFromList {
-			l.revoked[string(entry.SerialNumber.Bytes())] = struct{}{}
-		}
-	}
-	crl.RevokedCertificateEntries = nil
 	return l, nil
 }
 
 // parseScope reads the issuing distribution point.
-func parseScope(der []byte) (s scope) {
+func parseScope(text der) (s scope) {
 	bad := scope{unintelligible: true}
-	content, rest, ok := element(der, asn1.ClassUniversal, asn1.TagSequence)
-	if !ok || len(rest) > 0 {
+	content, ok := text.take(tagSequence)
+	if !ok || len(text) > 0 {
 		return bad
 	}
 	for len(content) > 0 {
-		var field asn1.RawValue
-		var err error
-		if content, err = asn1.Unmarshal(content, &field); err != nil || field.Class != asn1.ClassContextSpecific {
+		tag, field, _, ok := content.next()
+		if !ok {
 			return bad
 		}
-		yes := len(field.Bytes) == 1 && field.Bytes[0] != 0
-		switch field.Tag {
-		case 0:
-			if s.points, ok = fullName(field.Bytes); !ok {
+		yes := len(field) == 1 && field[0] != 0
+		switch tag {
+		case contextual | constructed:
+			if s.points, ok = fullName(field); !ok {
 				return bad
 			}
-		case 1:
+		case contextual | 1:
 			s.onlyUser = yes
-		case 2:
+		case contextual | 2:
 			s.onlyAuthority = yes
-		case 3: // some reasons only: others are somewhere else
-			return bad
-		default: // other issuers' certificates, or no public key certificates
+		case contextual | 4, contextual | 5: // other issuers' certificates, or no public key certificates
 			if yes {
 				return bad
 			}
+		default: // some reasons only: others are somewhere else
+			return bad
 		}
 	}
 	return s
 }
 
 // fullName reads the URIs of a distribution point; one that is named otherwise is not understood.
-func fullName(der []byte) (uris []string, ok bool) {
-	names, rest, ok := element(der, asn1.ClassContextSpecific, 0)
-	if !ok || len(rest) > 0 {
+func fullName(text der) (uris []string, ok bool) {
+	names, ok := text.take(contextual | constructed)
+	if !ok || len(text) > 0 {
 		return nil, false
 	}
 	for len(names) > 0 {
-		var name asn1.RawValue
-		var err error
-		if names, err = asn1.Unmarshal(names, &name); err != nil {
+		tag, name, _, ok := names.next()
+		if !ok {
 			return nil, false
 		}
-		if name.Class == asn1.ClassContextSpecific && name.Tag == 6 {
-			uris = append(uris, string(name.Bytes))
+		if tag == contextual|6 {
+			uris = append(uris, string(name))
 		}
 	}
 	return uris, len(uris) > 0
-}
-
-// element takes a constructed element off der and returns what it holds.
-func element(der []byte, class, tag int) (content, rest []byte, ok bool) {
-	var v asn1.RawValue
-	rest, err := asn1.Unmarshal(der, &v)
-	if err != nil || v.Class != class || v.Tag != tag || !v.IsCompound {
-		return nil, nil, false
-	}
-	return v.Bytes, rest, true
 }
 
 // covers tells whether the list would name cert if it were revoked.
@@ -197,19 +222,37 @@ func (l *List) current(now time.Time) bool {
 	return !now.Before(l.ThisUpdate) && !now.After(l.NextUpdate)
 }
 
-// signedBy tells whether issuer signed the list. It looks once per issuer.
+// signedBy reports whether issuer signed the list. The first time that it is true the entries are read.
 func (l *List) signedBy(issuer *x509.Certificate) bool {
-	key := sha256.Sum256(issuer.Raw)
+	if l.issuer != string(issuer.RawSubject) {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ok, known := l.verified[key]
-	if !known {
-		ok = l.issuer == string(issuer.RawSubject) && l.signed.CheckSignatureFrom(issuer) == nil
-		if len(l.verified) < 64 {
-			l.verified[key] = ok
-		}
+	if l.signer != "" {
+		return l.signer == string(issuer.RawSubjectPublicKeyInfo) && maySignLists(issuer)
 	}
-	return ok
+	otherKey := len(l.header.AuthorityKeyId) > 0 && len(issuer.SubjectKeyId) > 0 && !bytes.Equal(l.header.AuthorityKeyId, issuer.SubjectKeyId)
+	if otherKey || l.header.CheckSignatureFrom(issuer) != nil {
+		return false
+	}
+	l.signer = string(issuer.RawSubjectPublicKeyInfo)
+	l.revoked, l.bad = readEntries(l.entries)
+	l.entries, l.header.RawTBSRevocationList = nil, nil
+	return true
+}
+
+// maySignLists reports whether a certificate is that of an authority that signs lists, as x509.RevocationList.CheckSignatureFrom does.
+func maySignLists(c *x509.Certificate) bool {
+	authority := c.BasicConstraintsValid && c.IsCA || c.Version < 3 && !c.BasicConstraintsValid
+	return authority && (c.KeyUsage == 0 || c.KeyUsage&x509.KeyUsageCRLSign != 0)
+}
+
+// names reports whether the list, which issuer has signed, has an entry for a certificate.
+func (l *List) names(c *x509.Certificate) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.revoked.has(c.SerialNumber.Bytes()), l.bad
 }
 
 // newest orders lists by age, the newest first.
@@ -221,8 +264,9 @@ func newest(a, b *List) int {
 }
 
 func number(l *List) []byte {
-	if l.signed.Number == nil {
+	n := l.header.Number
+	if n == nil {
 		return nil
 	}
-	return l.signed.Number.FillBytes(make([]byte, max(20, (l.signed.Number.BitLen()+7)/8)))
+	return n.FillBytes(make([]byte, max(20, (n.BitLen()+7)/8)))
 }

@@ -53,7 +53,7 @@ type ListEnd struct {
 func (t *Trust) ListEnds() []ListEnd {
 	ends := make([]ListEnd, 0, len(t.lists))
 	for _, of := range t.lists {
-		end := ListEnd{Issuer: of[0].signed.Issuer.String()}
+		end := ListEnd{Issuer: of[0].header.Issuer.String()}
 		var seen []*scope
 		for _, l := range of {
 			if slices.ContainsFunc(seen, l.scope.equal) {
@@ -116,7 +116,10 @@ func (t *Trust) lookUp(cert, issuer *x509.Certificate, now time.Time) error {
 			reason = ErrListExpired
 			continue
 		}
-		if _, revoked := l.revoked[string(cert.SerialNumber.Bytes())]; revoked {
+		switch revoked, err := l.names(cert); {
+		case err != nil:
+			return fmt.Errorf("%w that is understood: %w", ErrNoList, err)
+		case revoked:
 			return ErrRevoked
 		}
 		return nil

@@ -210,11 +210,11 @@ func TestParseLists(t *testing.T) {
 	for what, data := range map[string][]byte{
 		"PEM": append(pemOf("CERTIFICATE", a.Cert.Raw), pemOf("X509 CRL", one, two)...),
 	} {
-		if lists, err := ParseLists(data); err != nil || len(lists) != 2 || lists[0].issuer != string(a.Cert.RawSubject) {
+		if lists, err := ParseLists(data, nil); err != nil || len(lists) != 2 || lists[0].issuer != string(a.Cert.RawSubject) {
 			t.Errorf("%s: %v %v", what, lists, err)
 		}
 	}
-	if lists, err := ParseLists(one); err != nil || len(lists) != 1 {
+	if lists, err := ParseLists(one, nil); err != nil || len(lists) != 1 {
 		t.Errorf("DER: %v %v", lists, err)
 	}
 	delta, err := asn1.Marshal(big.NewInt(1))
@@ -235,7 +235,7 @@ func TestParseLists(t *testing.T) {
 		"an error page":         []byte("<html>not found</html>"),
 		"a certificate":         a.Cert.Raw,
 	} {
-		if lists, err := ParseLists(data); err == nil {
+		if lists, err := ParseLists(data, bundle(t, a, b)); err == nil {
 			t.Errorf("%s: %v", what, lists)
 		}
 	}
@@ -253,7 +253,7 @@ func FuzzParseLists(f *testing.F) {
 	f.Add([]byte("-----BEGIN X509 CRL-----\n-----END X509 CRL-----\n"))
 	trusted := bundle(f, ca)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		lists, err := ParseLists(data)
+		lists, err := ParseLists(data, trusted)
 		if err != nil {
 			return
 		}

@@ -168,7 +168,7 @@ func (u *Updater) fetchList(ctx context.Context, b *Bundle, address string) (*Li
 	if err != nil {
 		return nil, err
 	}
-	lists, err := ParseLists(data)
+	lists, err := ParseLists(data, b)
 	if err != nil {
 		return nil, err
 	}
@@ -180,19 +180,12 @@ func (u *Updater) fetchList(ctx context.Context, b *Bundle, address string) (*Li
 }
 
 // vouches fails if an authority of the bundle has the name of the list's issuer and none of them signed it. A list of an
-// authority that only clients send is looked at when they do.
+// authority that only clients send is authenticated when they do.
 func (b *Bundle) vouches(l *List) error {
-	named := false
 	for _, c := range b.certs {
-		if string(c.RawSubject) != l.issuer {
-			continue
+		if l.signer == "" && string(c.RawSubject) == l.issuer {
+			return errors.New("the list is not signed by its issuer")
 		}
-		if named = true; l.signedBy(c) {
-			return nil
-		}
-	}
-	if named {
-		return errors.New("the list is not signed by its issuer")
 	}
 	return nil
 }

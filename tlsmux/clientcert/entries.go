@@ -1,0 +1,100 @@
+package clientcert
+
+import (
+	"bytes"
+	"fmt"
+	"hash/maphash"
+	"slices"
+)
+
+// serials is a set of serial numbers, as sorted hashes: eight bytes each. Two numbers of a list of a million have the same hash
+// with a probability of less than one in ten million, by a seed that nobody knows; a certificate is refused then.
+type serials []uint64
+
+var serialSeed = maphash.MakeSeed()
+
+// has reports whether a serial number, in the form of big.Int.Bytes, is in the set.
+func (s serials) has(magnitude []byte) bool {
+	_, found := slices.BinarySearch(s, maphash.Bytes(serialSeed, magnitude))
+	return found
+}
+
+// removedFromList is the reason of an entry that takes a certificate off the list (RFC 5280 section 5.3.1).
+const removedFromList = 8
+
+// minTime is the length of the shortest UTCTime, minEntry that of the shortest entry, with a serial number of one byte.
+const minTime, minEntry = len("YYMMDDhhmmZ"), 2 + 3 + 2 + minTime
+
+// oidReason is the extension of an entry with its reason (RFC 5280 section 5.3.1), as it is encoded.
+var oidReason = []byte{0x55, 0x1d, 0x15}
+
+// readEntries reads the certificates that a list revokes (RFC 5280 section 5.1.2.6). A critical extension is an error: none is
+// understood.
+func readEntries(entries der) (serials, error) {
+	n := 0
+	for rest := entries; len(rest) > 0; n++ {
+		if _, ok := rest.take(tagSequence); !ok {
+			return nil, errEncoding
+		}
+	}
+	set := make(serials, 0, min(n, len(entries)/minEntry+1))
+	for len(entries) > 0 {
+		entry, _ := entries.take(tagSequence)
+		serial, ok := entry.magnitude()
+		if !ok || !entry.begins(tagUTCTime) && !entry.begins(tagGeneralizedTime) {
+			return nil, errEncoding
+		}
+		if _, at, _, ok := entry.next(); !ok || len(at) < minTime {
+			return nil, errEncoding
+		}
+		removed, err := removes(entry)
+		if err != nil {
+			return nil, err
+		}
+		if !removed {
+			set = append(set, maphash.Bytes(serialSeed, serial))
+		}
+	}
+	slices.Sort(set)
+	return set, nil
+}
+
+// removes reads the extensions of an entry, and reports whether it takes the certificate off the list.
+func removes(rest der) (removed bool, err error) {
+	if len(rest) == 0 {
+		return false, nil
+	}
+	extensions, ok := rest.take(tagSequence)
+	if !ok {
+		return false, errEncoding
+	}
+	for len(extensions) > 0 {
+		e, ok := extensions.take(tagSequence)
+		if !ok {
+			return false, errEncoding
+		}
+		id, ok := e.take(tagObject)
+		if !ok {
+			return false, errEncoding
+		}
+		if e.begins(tagBoolean) {
+			if critical, ok := e.take(tagBoolean); !ok || len(critical) != 1 {
+				return false, errEncoding
+			} else if critical[0] != 0 {
+				return false, fmt.Errorf("critical extension %x of an entry is not known", []byte(id))
+			}
+		}
+		value, ok := e.take(tagOctets)
+		if !ok || len(e) > 0 {
+			return false, errEncoding
+		}
+		if bytes.Equal(id, oidReason) {
+			reason, ok := value.take(tagEnumerated)
+			if !ok || len(reason) == 0 {
+				return false, errEncoding
+			}
+			removed = len(reason) == 1 && reason[0] == removedFromList
+		}
+	}
+	return removed, nil
+}
