@@ -3,6 +3,7 @@ package adversary
 import (
 	"bufio"
 	"context"
+	"crypto/elliptic"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -10,12 +11,14 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/net/http2"
 
 	"turnout/bench/load"
 	"turnout/bench/site"
+	"turnout/internal/testkit/testcert"
 	"turnout/internal/testkit/testhttp"
 )
 
@@ -152,6 +155,37 @@ func deafHandshake(host string) func(context.Context, *targets) {
 		_ = c.SetReadBuffer(1024)
 		site.Must(c.Write(load.ClientHello(&tls.Config{ServerName: host, InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})))
 		held(ctx, c)
+	}
+}
+
+// costlyChains shows certificates that take many signature checks to refuse: as many as may come into question, or many more.
+func costlyChains(host string) func(context.Context, *targets) {
+	var mu sync.Mutex
+	var known [2]tls.Certificate
+	turn := 0
+	next := func(authority []byte) (*tls.Certificate, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		turn = 1 - turn
+		if known[turn].Certificate == nil {
+			var err error
+			if known[turn], err = testcert.NewStrangers(authority, nil, [...]int{8, 90}[turn], elliptic.P521()); err != nil {
+				return nil, err
+			}
+		}
+		return &known[turn], nil
+	}
+	return func(ctx context.Context, t *targets) {
+		dialer := tls.Dialer{Config: &tls.Config{ServerName: host, InsecureSkipVerify: true, GetClientCertificate: func(q *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return next(q.AcceptableCAs[0])
+		}}}
+		c, err := dialer.DialContext(ctx, "tcp", t.HTTPS)
+		if err != nil {
+			return
+		}
+		defer func() { _ = c.Close() }()
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_, _ = c.Read(make([]byte, 1)) // the alert
 	}
 }
 

@@ -2,6 +2,7 @@ package adversary
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -42,6 +43,7 @@ var attacks = []attack{
 	{name: "tiny-streams-h2", flood: true, attackers: crowd(4, tinyStreams("flooded2.test"))},
 	{name: "tiny-redirects", flood: true, attackers: crowd(4, tinyStreams("redirect.test"))},
 	{name: "handshakes", attackers: crowd(300, deafHandshake("chain.test"))},
+	{name: "chains", attackers: crowd(8, costlyChains("clients.test")), meanwhile: handshakesOfOthers},
 	{name: "loop", attackers: crowd(20, askLoop("loop.test")), after: descriptorsGone},
 	{name: "admin-connections", attackers: crowd(300, idleAdmin), meanwhile: probesAnswer},
 	{name: "admin-readers", attackers: crowd(250, deafReader("/routes")), meanwhile: probesAnswer},
@@ -136,6 +138,21 @@ func probesAnswer(ctx context.Context, r *rig, length time.Duration) (wrong []st
 		}
 	}
 	return probes.wrong("probes")
+}
+
+// handshakesOfOthers asks over new TLS connections to a host of another namespace, each of which may take a second.
+func handshakesOfOthers(ctx context.Context, r *rig, length time.Duration) (wrong []string) {
+	var others tries
+	for began := time.Now(); time.Since(began) < length; _ = site.Pause(ctx, 50*time.Millisecond) {
+		patient, end := context.WithTimeout(ctx, time.Second)
+		dialer := tls.Dialer{Config: &tls.Config{ServerName: "chain.test", InsecureSkipVerify: true}}
+		c, err := dialer.DialContext(patient, "tcp", r.router.HTTPS)
+		if others.add(err); err == nil {
+			_ = c.Close()
+		}
+		end()
+	}
+	return others.wrong("handshakes of others")
 }
 
 // freezePod has a pod vanish under load. Requests that came before may fail after the server timeout of 2 s; a while later

@@ -78,16 +78,30 @@ func (r *rig) manifests() string {
 		{host: "drop.test", pod: "drop", protocol: "h2c"},
 		{host: "loop.test", pod: "loop", annotations: "haproxy.router.openshift.io/set-forwarded-headers: never"},
 		{host: "chain.test", pod: "shared", tls: longChain("chain.test")},
+		{host: "clients.test", pod: "shared", tls: "termination: edge", annotations: "turnout.router/client-ca: " + clientsSecret},
 	} {
 		namespace := fmt.Sprint("n", i)
+		if ro.host == "clients.test" {
+			namespace = clientsNamespace
+		}
 		b.WriteString(site.Route{Namespace: namespace, Host: ro.host, Service: "s", Annotations: ro.annotations, TLS: ro.tls}.String())
 		b.WriteString(site.Service{Namespace: namespace, Name: "s", Protocol: ro.protocol, Port: ports[ro.pod]}.String())
 	}
+	b.WriteString(clientsOf(clientsNamespace))
 	for i := range routesBeside {
 		name := fmt.Sprint("beside-", i)
 		b.WriteString(site.Route{Namespace: "beside", Name: name, Host: name + ".test", Service: "none", Annotations: "haproxy.router.openshift.io/timeout: 30s"}.String())
 	}
 	return b.String()
+}
+
+// clientsSecret is the Secret with the authority of clients, in clientsNamespace.
+const clientsSecret, clientsNamespace = "authorities", "clients"
+
+// clientsOf is that Secret as a document.
+func clientsOf(namespace string) string {
+	authority := site.NewKeyPair("authority.test", false).Certificate
+	return fmt.Sprintf("---\n{kind: Secret, apiVersion: v1, metadata: {name: %s, namespace: %s}, stringData: {ca.crt: %q}}\n", clientsSecret, namespace, authority)
 }
 
 // startFloodedPod starts the pod of floods and returns its port.

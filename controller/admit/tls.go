@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"turnout/internal/certchain"
 	"turnout/internal/keypair"
 )
 
@@ -228,6 +230,15 @@ func (c *tlsCheck) certificate(cert *pemText, cas *bundle, now time.Time) {
 func verify(leaf *x509.Certificate, cas *bundle, now time.Time) error {
 	if cas == nil {
 		return nil
+	}
+	work := 0
+	for _, ca := range cas.certificates {
+		if bytes.Equal(ca.RawSubject, leaf.RawIssuer) {
+			work += certchain.Cost(ca)
+		}
+	}
+	if work > certchain.MaxWork {
+		return fmt.Errorf("error verifying certificate: %w: the CA certificates of its issuer's name cost %d units; allowed: %d", certchain.ErrWork, work, certchain.MaxWork)
 	}
 	// Every one of them is trusted, so a chain that passes through one to another passes by ending at it too: naming them as
 	// intermediates would do nothing but check the signature of each certificate twice.

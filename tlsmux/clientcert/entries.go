@@ -7,15 +7,19 @@ import (
 	"slices"
 )
 
-// serials is a set of serial numbers, as sorted hashes: eight bytes each. Two numbers of a list of a million have the same hash
-// with a probability of less than one in ten million, by a seed that nobody knows; a certificate is refused then.
-type serials []uint64
-
-var serialSeed = maphash.MakeSeed()
+// serials is a set of serial numbers, as sorted hashes by a secret seed: eight bytes each. A number that is not in a set of a
+// million has the hash of one that is with a probability of 5e-14; its certificate is refused then. The zero value is empty.
+type serials struct {
+	seed   maphash.Seed
+	hashes []uint64
+}
 
 // has reports whether a serial number, in the form of big.Int.Bytes, is in the set.
-func (s serials) has(magnitude []byte) bool {
-	_, found := slices.BinarySearch(s, maphash.Bytes(serialSeed, magnitude))
+func (s *serials) has(magnitude []byte) bool {
+	if len(s.hashes) == 0 {
+		return false
+	}
+	_, found := slices.BinarySearch(s.hashes, maphash.Bytes(s.seed, magnitude))
 	return found
 }
 
@@ -30,32 +34,32 @@ var oidReason = []byte{0x55, 0x1d, 0x15}
 
 // readEntries reads the certificates that a list revokes (RFC 5280 section 5.1.2.6). A critical extension is an error: none is
 // understood.
-func readEntries(entries der) (serials, error) {
+func readEntries(entries der) (set serials, err error) {
 	n := 0
 	for rest := entries; len(rest) > 0; n++ {
 		if _, ok := rest.take(tagSequence); !ok {
-			return nil, errEncoding
+			return serials{}, errEncoding
 		}
 	}
-	set := make(serials, 0, min(n, len(entries)/minEntry+1))
+	set = serials{maphash.MakeSeed(), make([]uint64, 0, min(n, len(entries)/minEntry+1))}
 	for len(entries) > 0 {
 		entry, _ := entries.take(tagSequence)
 		serial, ok := entry.magnitude()
 		if !ok || !entry.begins(tagUTCTime) && !entry.begins(tagGeneralizedTime) {
-			return nil, errEncoding
+			return serials{}, errEncoding
 		}
 		if _, at, _, ok := entry.next(); !ok || len(at) < minTime {
-			return nil, errEncoding
+			return serials{}, errEncoding
 		}
 		removed, err := removes(entry)
 		if err != nil {
-			return nil, err
+			return serials{}, err
 		}
 		if !removed {
-			set = append(set, maphash.Bytes(serialSeed, serial))
+			set.hashes = append(set.hashes, maphash.Bytes(set.seed, serial))
 		}
 	}
-	slices.Sort(set)
+	slices.Sort(set.hashes)
 	return set, nil
 }
 

@@ -83,8 +83,8 @@ func TestListsHoldLittle(t *testing.T) {
 	lists, err := ParseLists(text, bundle(t, ca))
 	must(t, err)
 	l := lists[0]
-	if len(l.revoked) != n || cap(l.revoked) > n+1 || l.entries != nil || l.header.RawTBSRevocationList != nil || len(l.header.Raw) > 1<<10 {
-		t.Errorf("%d serial numbers with room for %d, and %d bytes", len(l.revoked), cap(l.revoked), len(l.entries)+len(l.header.Raw))
+	if len(l.revoked.hashes) != n || cap(l.revoked.hashes) > n+1 || l.entries != nil || l.header.RawTBSRevocationList != nil || len(l.header.Raw) > 1<<10 {
+		t.Errorf("%d serial numbers with room for %d, and %d bytes", len(l.revoked.hashes), cap(l.revoked.hashes), len(l.entries)+len(l.header.Raw))
 	}
 	if bytes := allocated(func() { _, err = ParseLists(text, bundle(t, ca)) }); err != nil || bytes > 16*n+128<<10 {
 		t.Errorf("%v, with %d bytes for an entry allocated", err, bytes/n)
@@ -141,7 +141,7 @@ func sameEntries(t *testing.T, text []byte, b *Bundle) {
 		}
 	}
 	distinct := map[uint64]bool{}
-	for _, hash := range lists[0].revoked {
+	for _, hash := range lists[0].revoked.hashes {
 		distinct[hash] = true
 	}
 	if len(distinct) != len(entries) {
@@ -188,8 +188,8 @@ func FuzzEntries(f *testing.F) {
 				t.Fatalf("%v is not revoked", e.SerialNumber)
 			}
 		}
-		if len(set) > len(want.RevokedCertificateEntries) {
-			t.Fatalf("%d entries of %d", len(set), len(want.RevokedCertificateEntries))
+		if len(set.hashes) > len(want.RevokedCertificateEntries) {
+			t.Fatalf("%d entries of %d", len(set.hashes), len(want.RevokedCertificateEntries))
 		}
 	})
 }

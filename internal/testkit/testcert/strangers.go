@@ -12,29 +12,42 @@ import (
 	"time"
 )
 
-// Strangers makes a certificate of a client with n authorities on curve that may all have issued it, and that root may have
-// issued, as far as names and key identifiers tell. None of it is true, which only signature checks find.
+// Strangers is NewStrangers for the name and the key of an authority.
 func Strangers(t testing.TB, root *x509.Certificate, n int, curve elliptic.Curve) tls.Certificate {
 	t.Helper()
+	sent, err := NewStrangers(root.RawSubject, root.SubjectKeyId, n, curve)
+	must(t, err)
+	return sent
+}
+
+// NewStrangers makes a certificate of a client, or of the server a.test, with n authorities on curve that may all have issued
+// it, and that the authority with the name and key identifier root and rootKey may have issued, as far as names and identifiers
+// tell. None of it is true, which only signature checks find.
+func NewStrangers(root, rootKey []byte, n int, curve elliptic.Curve) (tls.Certificate, error) {
 	name, id := pkix.Name{CommonName: "stranger"}, []byte{1, 2, 3, 4}
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	key, err := ecdsa.GenerateKey(curve, rand.Reader)
-	must(t, err)
-	serial := int64(0)
-	sign := func(form, parent *x509.Certificate, public *ecdsa.PublicKey) []byte {
-		serial++
-		form.SerialNumber, form.NotBefore, form.NotAfter = big.NewInt(serial), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-		der, err := x509.CreateCertificate(rand.Reader, form, parent, public, own)
-		must(t, err)
-		return der
+	if err != nil {
+		return tls.Certificate{}, err
 	}
-	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: "client"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}, DNSNames: []string{"a.test"}}
-	sent := tls.Certificate{PrivateKey: own, Certificate: [][]byte{sign(leaf, &x509.Certificate{Subject: name, SubjectKeyId: id}, &own.PublicKey)}}
-	for range n {
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	sent := tls.Certificate{PrivateKey: own}
+	sign := func(form, parent *x509.Certificate, public *ecdsa.PublicKey) error {
+		form.SerialNumber, form.NotBefore, form.NotAfter = big.NewInt(int64(len(sent.Certificate)+1)), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+		der, err := x509.CreateCertificate(rand.Reader, form, parent, public, own)
+		sent.Certificate = append(sent.Certificate, der)
+		return err
+	}
+	err = sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "client"}, DNSNames: []string{"a.test"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}, &x509.Certificate{Subject: name, SubjectKeyId: id}, &own.PublicKey)
+	for i := 0; i < n && err == nil; i++ {
 		form := &x509.Certificate{Subject: name, SubjectKeyId: id}
 		Authority(form)
-		sent.Certificate = append(sent.Certificate, sign(form, &x509.Certificate{RawSubject: root.RawSubject, SubjectKeyId: root.SubjectKeyId}, &key.PublicKey))
+		err = sign(form, &x509.Certificate{RawSubject: root, SubjectKeyId: rootKey}, &key.PublicKey)
 	}
-	return sent
+	return sent, err
 }
