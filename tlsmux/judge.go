@@ -24,8 +24,9 @@ import (
 const stepWork = 10
 
 // maxVerifying bounds the verifications that have paused and are not complete. A namespace, and a source address, may have
-// as many as would still be free then, so half of them alone. The usual chains are verified without a pause.
-const maxVerifying = 512
+// as many as would still be free then, so half of them alone: of the memory for handshakes they hold a part. The usual chains
+// are verified without a pause.
+const maxVerifying = 1024
 
 // verifying counts verifications that have paused. Any goroutine may use it.
 type verifying struct {
