@@ -159,7 +159,7 @@ func (p *Private) Ended() {
 	p.w.private.Give(p.space, 1)
 	increment(&p.w.counts.privateEnded, 1)
 	p.server.Traffic().Private.Add(-1)
-	if waiting := p.waiting; len(waiting) > 0 { // not at once: the caller is in the middle of its own end
+	if waiting := slices.Clone(p.waiting); len(waiting) > 0 { // not at once: the caller is in the middle of its own end
 		p.w.cfg.Clock.Post(func() {
 			for _, ex := range waiting {
 				if ex.awaits == p {

@@ -326,12 +326,14 @@ func TestWaitForPrivateConnection(t *testing.T) {
 	if got := c.stream(late); got.status != "401" || !got.ended {
 		t.Errorf("a stream that waited for too long: %+v", got)
 	}
-	waits := c.send("") // the end of the connection ends the wait
+	waits := []uint32{c.send(""), c.send(""), c.send("")} // the end of the connection ends the wait
 	c.run()
 	held[len(held)-1].Peer.Reset()
 	c.run()
-	if got := c.stream(waits); got.status != "401" || !got.ended {
-		t.Errorf("a stream that waited for a connection that ended: %+v", got)
+	for _, id := range waits {
+		if got := c.stream(id); got.status != "401" || !got.ended {
+			t.Errorf("a stream that waited for a connection that ended: %+v", got)
+		}
 	}
 	c.peer.Close()
 	r.net.Run()

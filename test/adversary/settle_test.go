@@ -50,6 +50,9 @@ func (w *world) settle() {
 	if n := sums.Reasons[proxy.ReasonInternal]; n > 0 {
 		w.failf("%d requests ended as internal-error", n)
 	}
+	if sums.Private != 0 {
+		w.failf("%d private connections are left", sums.Private)
+	}
 	w.pools()
 	w.compile(nil)
 	if pools, endpoints := w.registry.Len(); pools+endpoints != 0 {

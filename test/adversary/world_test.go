@@ -185,6 +185,7 @@ func (w *world) live() {
 		w.net.After(w.pause(), w.startAdversary)
 	}
 	w.startPresser()
+	w.startLogins()
 	w.net.After(w.pause(), w.change)
 	w.net.Advance(adversity)
 	w.calm = true
