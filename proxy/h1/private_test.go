@@ -6,10 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"turnout/balancer"
 	"turnout/internal/reactor/memnet"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/testkit/testrig"
 	"turnout/proxy"
 	"turnout/routing"
+	"turnout/routing/header"
 )
 
 // ask sends a request with credentials, "" = without any, and returns the response.
@@ -225,8 +228,7 @@ func TestStepOfLoginIsNotRepeated(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestCredentialsFromAnywhere: credentials that a header action adds, and those of a request whose response shows no challenge,
-// make the connection private. So does a challenge after an upgrade was refused.
+// TestCredentialsFromAnywhere: credentials make the connection private whether or not the response has a challenge.
 func TestCredentialsFromAnywhere(t *testing.T) {
 	r := newRig(t)
 	pod := r.pod(1, always(ok("fine")))
@@ -244,6 +246,81 @@ func TestCredentialsFromAnywhere(t *testing.T) {
 	r.ask(other, "a.test", "Basic bnRsbTpueA==")
 	r.ask(other, "a.test", "Bearer negotiate")
 	r.wantPrivate(1, 1)
+}
+
+// TestCredentialsThatActionsAdd: credentials that a header action of a tenant adds make the connection private, too.
+func TestCredentialsThatActionsAdd(t *testing.T) {
+	r := newRig(t)
+	pod := testrig.StartLoginPod(r.net, 1)
+	r.route("service", "service.test", func(s *routing.RouteSpec) {
+		s.Policy.RequestActions = compiled(t, header.Request, "authorization: "+testrig.Negotiate("service"))
+	}, pod.Addr)
+	r.route("a", "a.test", nil, pod.Addr) // the same endpoint
+	for range 5 {
+		if got := r.ask(r.net.Connect(frontAddr), "service.test", ""); !answeredAs(got, "service") {
+			t.Fatalf("got %q", got)
+		}
+		if got := r.ask(r.net.Connect(frontAddr), "a.test", ""); !strings.HasPrefix(got, "HTTP/1.1 401 ") {
+			t.Fatalf("a stranger got %q", got)
+		}
+	}
+}
+
+// TestLoginsOfCopies: a connection that carried a copy of credentials for a mirror carries nothing else.
+func TestLoginsOfCopies(t *testing.T) {
+	r := newRig(t)
+	pod, mirror := testrig.StartLoginPod(r.net, 1), testrig.StartLoginPod(r.net, 2)
+	targets := func(id string, p *testrig.LoginPod) []balancer.Target {
+		return []balancer.Target{{ID: id, Addr: testaddr.Of(p.Addr), Weight: 1}}
+	}
+	rule := routing.RuleSpec{
+		RouteKey: routing.RouteKey{Namespace: "ns", Name: "a", UID: "a"}, Host: "a.test", Targets: targets("pod", pod),
+		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, ConnectTimeout: 5 * time.Second},
+		Mirrors: []routing.MirrorSpec{{Key: "m", Targets: targets("mirror", mirror)}},
+	}
+	table, rejected := routing.CompileRules(routing.Options{Registry: r.Registry}, r.Store.Load(), []routing.RuleSpec{rule})
+	if len(rejected) > 0 {
+		t.Fatal(rejected)
+	}
+	r.Store.Publish(table)
+	for i := range 5 {
+		if got := r.ask(r.net.Connect(frontAddr), "a.test", testrig.Negotiate("alice")); !answeredAs(got, "alice") {
+			t.Fatalf("got %q", got)
+		}
+		r.ask(r.net.Connect(frontAddr), "a.test", "")
+		for k, c := range mirror.Conns {
+			if c.Requests != 1 {
+				t.Fatalf("round %d: connection %d of the mirror has had %d requests", i, k, c.Requests)
+			}
+		}
+	}
+	if n := r.pools.Idle(); n != 0 {
+		t.Errorf("%d connections are in the pool", n)
+	}
+}
+
+// TestLoginOfUpgrade: an upgrade uses the connection that its client is logged in on, and takes it along.
+func TestLoginOfUpgrade(t *testing.T) {
+	r := newRig(t)
+	pod := r.pod(1, func(_ int, request string) string {
+		if strings.Contains(request, "upgrade: x") {
+			return "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"
+		}
+		return ok("in")
+	})
+	r.route("a", "a.test", nil, pod.Addr)
+	c := r.net.Connect(frontAddr)
+	r.ask(c, "a.test", testrig.Negotiate("alice"))
+	c.Write([]byte("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"))
+	r.net.Run()
+	if got := string(c.TakeReceived()); !strings.HasPrefix(got, "HTTP/1.1 101 ") || len(pod.Conns) != 1 {
+		t.Fatalf("got %q over %d connections", got, len(pod.Conns))
+	}
+	r.wantPrivate(0, 1)
+	c.Close()
+	pod.Conns[0].Close()
+	r.net.Run()
+	r.wantQuiet()
 }
 
 // TestPrivateConnectionsPerClient: a client has one for each of a few routes; others are closed after their response.
