@@ -280,7 +280,7 @@ func (c *loginClient) connect2() {
 
 // challengeOf returns the challenge that a login goes on from, else the first.
 func challengeOf(h http.Header) string {
-	list := h.Values("Www-Authenticate")
+	list := h.Values("WWW-Authenticate")
 	if len(list) == 0 {
 		return ""
 	}
