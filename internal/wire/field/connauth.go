@@ -65,35 +65,40 @@ func hasToken(value []byte) bool {
 // quoted string counts as well: a connection that is private without need costs less than one that is shared. Bytes that no
 // scheme can begin with are skipped, because servers differ in the blanks that they trim.
 func hasConnectionScheme(value []byte) bool {
-	start := true
-	for i, c := range value {
-		switch {
-		case c == ',' || c == '"':
-			start = true
-		case c <= ' ' || c >= 0x7f:
-		case start:
-			start = false
-			if isConnectionScheme(value[i:]) {
-				return true
-			}
+	for {
+		for len(value) > 0 && (value[0] <= '"' || value[0] >= 0x7f) {
+			value = value[1:]
+		}
+		if isConnectionScheme(value) {
+			return true
+		}
+		comma := bytes.IndexByte(value, ',')
+		if comma < 0 {
+			return false
+		}
+		value = value[comma+1:]
+	}
+}
+
+// isConnectionScheme reports whether p begins with the name of a connection scheme.
+func isConnectionScheme(p []byte) bool {
+	if len(p) == 0 || p[0]|0x20 != 'n' && p[0]|0x20 != 'k' && p[0]|0x20 != 'g' {
+		return false
+	}
+	for _, scheme := range connectionSchemes {
+		if len(p) >= len(scheme) && hasPrefixFold(p, scheme) {
+			return true
 		}
 	}
 	return false
 }
 
-// isConnectionScheme reports whether p begins with the name of a connection scheme.
-func isConnectionScheme(p []byte) bool {
-next:
-	for _, scheme := range connectionSchemes {
-		if len(p) < len(scheme) {
-			continue
+// hasPrefixFold reports whether p, which is as long at least, begins with a lower-case word, in any case of letters.
+func hasPrefixFold(p []byte, word string) bool {
+	for i := range len(word) {
+		if p[i]|0x20 != word[i] {
+			return false
 		}
-		for i := range len(scheme) {
-			if p[i]|0x20 != scheme[i] && p[i] != scheme[i] {
-				continue next
-			}
-		}
-		return true
 	}
-	return false
+	return true
 }
