@@ -165,7 +165,7 @@ func (s *RouteSpec) Pool() balancer.PoolConfig {
 		scope = RouteKey{Namespace: s.Namespace, Name: s.Name, UID: s.UID}.String()
 	}
 	return balancer.PoolConfig{
-		Scope: scope,
+		Scope:     scope,
 		Algorithm: s.Balance, Namespace: s.Namespace, Limit: s.Limit, Check: s.Check, HTTPCheck: s.HTTPCheck,
 		EjectAfterErrors: s.EjectAfterErrors, SlowStart: s.SlowStart,
 	}
