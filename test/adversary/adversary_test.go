@@ -23,7 +23,7 @@ var (
 // seeds that fail again are found by undoing the repair for a moment.
 var onceFailed = map[uint64]string{
 	2:    "an HTTP/2 stream began to wait for its client when another had waited too long, and the timer of both was stopped",
-	15:   "an endpoint ended its HTTP/2 connection, and answers that had come whole were cut because their clients read slowly",
+	8:    "an endpoint ended its HTTP/2 connection, and answers that had come whole were cut because their clients read slowly",
 	2050: "a chunked body that had turned out to be empty was sent once more without a last chunk, and the next request was read as one",
 }
 
