@@ -16,6 +16,7 @@ type builder struct {
 	listened  hostsEdit // of listeners
 	listeners *edit[listenerUse]
 	ports     map[string]port
+	ownPorts  map[string]port // of ports: those that this builder has copied
 	numbers   uint64 // of the next new listener
 	guards    int    // see Table
 	// unavailable is as in Table.

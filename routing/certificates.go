@@ -3,6 +3,7 @@ package routing
 import (
 	"crypto/tls"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 type certificate struct {
 	sum    contentSum
 	texts  CertificateSpec
-	ends   time.Time                       // of the validity of the leaf; zero = not known
-	parsed atomic.Pointer[tls.Certificate] // nil = nobody has wanted it yet
+	ends   time.Time                           // of the validity of the leaf; zero = not known
+	parsed atomic.Pointer[tls.Certificate]     // nil = nobody has wanted it yet
+	hosts  atomic.Pointer[map[string]struct{}] // see names; nil = no listener has wanted them yet
 }
 
 // sum returns the identity of the content of s.
@@ -51,6 +53,22 @@ func (c *certificate) get() *tls.Certificate {
 	}
 	c.parsed.CompareAndSwap(nil, c.peek())
 	return c.parsed.Load()
+}
+
+// names returns the host names of the certificate in lower case, ".example.com" for a wildcard.
+// Listeners that have the certificate share them.
+func (c *certificate) names() map[string]struct{} {
+	if names := c.hosts.Load(); names != nil {
+		return *names
+	}
+	names := make(map[string]struct{})
+	if leaf := c.peek().Leaf; leaf != nil {
+		for _, name := range leaf.DNSNames {
+			names[hostnameKey(strings.ToLower(name))] = struct{}{}
+		}
+	}
+	c.hosts.CompareAndSwap(nil, &names)
+	return *c.hosts.Load()
 }
 
 // peek is get for who looks at many: what nobody has wanted yet is read and not kept.

@@ -28,3 +28,31 @@ func TestCertificatesAreReadWhenWanted(t *testing.T) {
 		t.Errorf("no certificate ends %v", ends)
 	}
 }
+
+// TestNamesOfCertificatesAreHeldOnce: listeners that have a certificate share its names, exact names
+// of any certificate come before wildcards, and the first certificate is for all others.
+func TestNamesOfCertificatesAreHeldOnce(t *testing.T) {
+	wild := newCertificateFor(t, "*.a.test", "A.test")
+	exact := newCertificateFor(t, "x.a.test")
+	table, _ := CompileRules(Options{}, nil, nil)
+	var specs []ListenerSpec
+	for _, name := range []string{"one", "two"} {
+		specs = append(specs, ListenerSpec{Name: name, Port: name, TLS: true, Certificates: []*CertificateSpec{wild, exact}})
+	}
+	table, rejected := table.ApplyListeners(specs, nil)
+	if len(rejected) > 0 {
+		t.Fatal(rejected)
+	}
+	one, two := table.listenerOf("one"), table.listenerOf("two")
+	for name, want := range map[string]int{"a.test": 0, "y.a.test": 0, "x.a.test": 1, "other.test": 0} {
+		if got := one.certificate([]byte(name)); got != one.certificates[want] || got != two.certificate([]byte(name)) {
+			t.Errorf("%s has another certificate than number %d", name, want)
+		}
+	}
+	if one.certificates[0].hosts.Load() == nil || one.certificates[0] != two.certificates[0] {
+		t.Error("listeners do not share the names")
+	}
+	if n := testing.AllocsPerRun(100, func() { one.certificate([]byte("x.a.test")) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -39,7 +39,6 @@ type listener struct {
 	secure               bool
 	tail                 string
 	certificates         []*certificate
-	names                map[string]*certificate // by host name, ".example.com" for a wildcard
 	auth                 *ClientAuth
 	stream               bool
 	arrival              *Arrival // of its connections where no host asks clients for something else
@@ -104,12 +103,16 @@ func (p port) silent() bool {
 
 // certificate returns the one for a host name in lower case, nil if the listener has none.
 func (l *listener) certificate(name []byte) *certificate {
-	if c := l.names[string(name)]; c != nil {
-		return c
+	for _, c := range l.certificates {
+		if _, ok := c.names()[string(name)]; ok {
+			return c
+		}
 	}
 	if i := bytes.IndexByte(name, '.'); i >= 0 {
-		if c := l.names[string(name[i:])]; c != nil {
-			return c
+		for _, c := range l.certificates {
+			if _, ok := c.names()[string(name[i:])]; ok {
+				return c
+			}
 		}
 	}
 	if len(l.certificates) == 0 {
@@ -162,13 +165,14 @@ func (b *builder) upsertListener(s *ListenerSpec) error {
 	if s.Stream && !s.TLS && s.Hostname != "" {
 		return fmt.Errorf("cannot make listener %s: without TLS nobody says which host name is meant", s.Name)
 	}
-	l := &listener{name: s.Name, port: s.Port, hostname: s.Hostname, secure: s.TLS, stream: s.Stream, names: make(map[string]*certificate)}
+	l := &listener{name: s.Name, port: s.Port, hostname: s.Hostname, secure: s.TLS, stream: s.Stream}
 	for _, spec := range s.Certificates {
 		c, err := b.certificate(spec, nil)
 		if err != nil {
 			return fmt.Errorf("cannot make listener %s: %w", s.Name, err)
 		}
-		l.add(c)
+		c.names() // not first by a handshake
+		l.certificates = append(l.certificates, c)
 	}
 	var err error
 	if l.auth, err = b.clientAuth(s.ClientAuth, nil); err != nil {
@@ -185,27 +189,10 @@ func (b *builder) upsertListener(s *ListenerSpec) error {
 	u.listener = l
 	b.putListenerUse(u)
 	b.useListener(l, 1)
-	p := maps.Clone(b.ports[l.port])
-	if p == nil {
-		p = port{}
-	}
+	p := b.ownPort(l.port)
 	p[key] = l
 	b.setPort(l.port, p)
 	return nil
-}
-
-// add adds a certificate with its names: of several for one name the first counts.
-func (l *listener) add(c *certificate) {
-	l.certificates = append(l.certificates, c)
-	leaf := c.peek().Leaf
-	if leaf == nil {
-		return
-	}
-	for _, name := range leaf.DNSNames {
-		if key := hostnameKey(strings.ToLower(name)); l.names[key] == nil {
-			l.names[key] = c
-		}
-	}
 }
 
 // deleteListener takes a listener out of the table. Rules that name it stay.
@@ -218,9 +205,25 @@ func (b *builder) deleteListener(name string) {
 	u.listener = nil
 	b.putListenerUse(u)
 	b.useListener(l, -1)
-	p := maps.Clone(b.ports[l.port])
+	p := b.ownPort(l.port)
 	delete(p, hostnameKey(l.hostname))
 	b.setPort(l.port, p)
+}
+
+// ownPort returns the listeners of a port, which this builder may change: a copy is made once,
+// however many of them change.
+func (b *builder) ownPort(name string) port {
+	p, ok := b.ownPorts[name]
+	if !ok {
+		if p = maps.Clone(b.ports[name]); p == nil {
+			p = port{}
+		}
+		if b.ownPorts == nil {
+			b.ownPorts = make(map[string]port)
+		}
+		b.ownPorts[name] = p
+	}
+	return p
 }
 
 // setPort puts the listeners of a port into the table, which has ports of its own by then.

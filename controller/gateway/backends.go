@@ -136,7 +136,7 @@ type serversKey struct {
 type servers struct {
 	service *Service
 	set     *endpoints.Set
-	made    map[portProtocol][]balancer.Target
+	made    map[targetsOf][]balancer.Target
 }
 
 // portProtocol is a port of a Service, by name, and the protocol in which its endpoints are spoken to.
@@ -145,26 +145,31 @@ type portProtocol struct {
 	protocol protocol.Protocol
 }
 
-// targets are the servers at a port. Nobody may change them.
-func (s *servers) targets(to portProtocol) []balancer.Target {
-	if made, ok := s.made[to]; ok {
-		return made
-	}
-	if s.made == nil {
-		s.made = map[portProtocol][]balancer.Target{}
-	}
-	made := s.newTargets(to, nil)
-	s.made[to] = made
-	return made
+// targetsOf is what targets depend on besides the endpoints.
+type targetsOf struct {
+	portProtocol
+	tls *balancer.TLS // nil = none
 }
 
-// newTargets are targets of their own, with TLS if tls is not nil.
-func (s *servers) newTargets(to portProtocol, tls *balancer.TLS) []balancer.Target {
-	targets := endpoints.Targets(endpoints.Kind{Port: to.port}, []endpoints.Weighted{{Set: s.set, Weight: 1, TLS: tls}})
-	for i := range targets {
-		targets[i].Protocol = to.protocol
+// mostTargets bounds servers.made: identities of TLS that are not used any more are forgotten.
+const mostTargets = 64
+
+// targets returns the servers at a port, reached by tls if it is not nil. Callers must not change
+// them: all rules that lead there have the same list.
+func (s *servers) targets(to portProtocol, tls *balancer.TLS) []balancer.Target {
+	of := targetsOf{to, tls}
+	if made, ok := s.made[of]; ok {
+		return made
 	}
-	return targets
+	if s.made == nil || len(s.made) >= mostTargets {
+		s.made = map[targetsOf][]balancer.Target{}
+	}
+	made := endpoints.Targets(endpoints.Kind{Port: to.port}, []endpoints.Weighted{{Set: s.set, Weight: 1, TLS: tls}})
+	for i := range made {
+		made[i].Protocol = to.protocol
+	}
+	s.made[of] = made
+	return made
 }
 
 // backendSpec is a backend as the table has it, for rules of a Gateway. sealed: TLS of clients passes through, and nothing is done to it.
@@ -209,11 +214,11 @@ func (j *Judge) targets(r *route, g *gateway, b *backend, sealed bool) ([]balanc
 		to.protocol = protocol.HTTP2
 	}
 	if b.policy == nil || sealed {
-		return b.servers.targets(to), nil
+		return b.servers.targets(to, nil), nil
 	}
 	tls, err := j.policyTLS(g, b.policy, r.ref.Kind)
 	if err != nil {
 		return nil, err
 	}
-	return b.servers.newTargets(to, tls), nil
+	return b.servers.targets(to, tls), nil
 }

@@ -282,3 +282,30 @@ spec: {parentRefs: [{name: gw}], hostnames: [two.test], rules: [{backendRefs: [{
 		t.Errorf("%v and %v after %v", after, one("r"), before)
 	}
 }
+
+// TestTargetsAreMadeOnce: all rules that lead to a Service by one BackendTLSPolicy have the same
+// targets, however many they are, and policies with the same authorities have them in common.
+func TestTargetsAreMadeOnce(t *testing.T) {
+	w := newWorld(t).add(wide(1, 4, 4, "r", "s"))
+	w.authority(namespace, "ca")
+	for _, name := range []string{"a", "b"} {
+		w.add(fmt.Sprintf(`{kind: BackendTLSPolicy, metadata: {name: %[1]s}, spec: {targetRefs: [{group: "", kind: Service, name: %[1]s}],
+ validation: {hostname: %[1]s.test, caCertificateRefs: [{group: "", kind: ConfigMap, name: ca}]}}}`, name))
+	}
+	w.add(`{kind: HTTPRoute, metadata: {name: other}, spec: {parentRefs: [{name: gw}], rules: [{backendRefs: [{name: b, port: 80}]}]}}`)
+	w.judge()
+	r := w.judge()
+	first := func(name string) []balancer.Target {
+		return r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: name}}].Rules()[0].Backends[0].Targets
+	}
+	a, b := first("r"), first("other")
+	if len(a) == 0 || len(b) == 0 || a[0].TLS == nil || b[0].TLS == nil {
+		t.Fatalf("targets %v, %v", a, b)
+	}
+	if &a[0] != &first("s")[0] {
+		t.Error("two routes have targets of their own")
+	}
+	if a[0].TLS == b[0].TLS || a[0].TLS.Roots != b[0].TLS.Roots {
+		t.Error("two policies do not share their authorities")
+	}
+}

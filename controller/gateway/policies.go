@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"reflect"
@@ -14,6 +15,7 @@ import (
 	"turnout/controller/gateway/condition"
 	"turnout/controller/source"
 	"turnout/internal/wire/protocol"
+	"turnout/routing"
 )
 
 // policy is a BackendTLSPolicy, as it is judged.
@@ -26,6 +28,19 @@ type policy struct {
 
 	config balancer.TLSConfig // but for what differs by Gateway and by kind of route
 	needs  keys               // ConfigMaps with authorities
+	made   map[tlsOf]madeTLS
+}
+
+// tlsOf is what the TLS identity of a policy depends on besides the policy.
+type tlsOf struct {
+	client *routing.CertificateSpec // of the Gateway; nil = none
+	kind   string                   // of route
+}
+
+// madeTLS is a TLS identity, or why there is none.
+type madeTLS struct {
+	tls *balancer.TLS
+	err error
 }
 
 // policies are those that count, by what they are for.
@@ -154,6 +169,20 @@ func (j *Judge) policyTLS(g *gateway, p *policy, kind string) (*balancer.TLS, er
 	if p.reason != "" {
 		return nil, fmt.Errorf("BackendTLSPolicy %s is not accepted: %s", p.object.Name, p.why)
 	}
+	of := tlsOf{g.client, kind}
+	if made, ok := p.made[of]; ok {
+		return made.tls, made.err
+	}
+	if p.made == nil {
+		p.made = make(map[tlsOf]madeTLS)
+	}
+	made, err := j.newPolicyTLS(g, p, kind)
+	p.made[of] = madeTLS{made, err}
+	return made, err
+}
+
+// newPolicyTLS makes the TLS identity of a policy. Equal ones are one object.
+func (j *Judge) newPolicyTLS(g *gateway, p *policy, kind string) (*balancer.TLS, error) {
 	config := p.config
 	switch kind {
 	case kindHTTPRoute:
@@ -164,7 +193,8 @@ func (j *Judge) policyTLS(g *gateway, p *policy, kind string) (*balancer.TLS, er
 	if g.client != nil {
 		config.CertPEM, config.KeyPEM = g.client.Certificate, g.client.Key
 	}
-	made, err := j.tls.Of(fmt.Sprintf("%#v", config), func() (*balancer.TLS, error) { return balancer.NewTLS(config) })
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", config))
+	made, err := j.tls.Of(string(sum[:]), func() (*balancer.TLS, error) { return balancer.NewTLS(config) })
 	if err != nil {
 		return nil, fmt.Errorf("BackendTLSPolicy %s: %w", p.object.Name, err)
 	}
