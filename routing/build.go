@@ -17,8 +17,8 @@ type builder struct {
 	listeners *edit[listenerUse]
 	ports     map[string]port
 	ownPorts  map[string]port // of ports: those that this builder has copied
-	numbers   uint64 // of the next new listener
-	guards    int    // see Table
+	numbers   uint64          // of the next new listener
+	guards    int             // see Table
 	// unavailable is as in Table.
 	unavailable int
 	keys        *edit[keyed]
