@@ -5,11 +5,8 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"weak"
 
 	"turnout/internal/certchain"
 	"turnout/internal/wire/protocol"
@@ -56,6 +53,8 @@ type TLSConfig struct {
 	CertPEM, KeyPEM string
 
 	ALPN []protocol.Protocol // protocols offered, in order
+	// Roots are those of CA and System, which the caller has parsed; nil = they are parsed.
+	Roots *certchain.Set
 }
 
 // NewTLS returns the TLS identity of cfg. Two equal configurations have equal keys.
@@ -66,8 +65,10 @@ func NewTLS(cfg TLSConfig) (*TLS, error) {
 	}
 	if cfg.Verify {
 		var err error
-		if t.Roots, err = cfg.roots(); err != nil {
-			return nil, fmt.Errorf("cannot verify endpoints: %w", err)
+		if t.Roots = cfg.Roots; t.Roots == nil {
+			if t.Roots, err = certchain.ParseRoots(cfg.CA, cfg.System); err != nil {
+				return nil, fmt.Errorf("cannot verify endpoints: %w", err)
+			}
 		}
 	}
 	if cfg.CertPEM != "" || cfg.KeyPEM != "" {
@@ -79,37 +80,6 @@ func NewTLS(cfg TLSConfig) (*TLS, error) {
 	}
 	t.Key = cfg.key()
 	return t, nil
-}
-
-// knownRoots are the roots in use by the digests of their texts, so that equal texts, which may hold
-// thousands of certificates, are parsed and held once.
-var knownRoots struct {
-	sync.Mutex
-	sets map[string]weak.Pointer[certchain.Set]
-	next int // number of entries at which those without users go
-}
-
-// roots returns those that certificates of endpoints are verified by. They are read-only.
-func (cfg *TLSConfig) roots() (*certchain.Set, error) {
-	known, sum := &knownRoots, fmt.Sprint(digest(cfg.CA), cfg.System)
-	known.Lock()
-	defer known.Unlock()
-	if set := known.sets[sum].Value(); set != nil {
-		return set, nil
-	}
-	set, err := certchain.ParseRoots(cfg.CA, cfg.System)
-	if err != nil {
-		return nil, err
-	}
-	if len(known.sets) >= known.next {
-		maps.DeleteFunc(known.sets, func(_ string, p weak.Pointer[certchain.Set]) bool { return p.Value() == nil })
-		known.next = 2*len(known.sets) + 64
-	}
-	if known.sets == nil {
-		known.sets = make(map[string]weak.Pointer[certchain.Set])
-	}
-	known.sets[sum] = weak.Make(set)
-	return set, nil
 }
 
 // key returns the identity of cfg. Quoted texts keep different configurations apart.

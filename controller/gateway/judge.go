@@ -12,6 +12,7 @@ import (
 	"turnout/controller/source"
 	"turnout/controller/turns"
 	"turnout/internal/bound"
+	"turnout/internal/certchain"
 	"turnout/internal/target"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
@@ -43,6 +44,7 @@ type Judge struct {
 	result   Result
 	compiler translate.Compiler
 	tls      translate.Interned[balancer.TLS]
+	roots    translate.Interned[certchain.Set] // authorities of BackendTLSPolicies by their texts
 
 	// What was read of objects, for as long as they are the same.
 	certificates map[source.Key]certificate

@@ -14,6 +14,7 @@ import (
 	"turnout/balancer"
 	"turnout/controller/gateway/condition"
 	"turnout/controller/source"
+	"turnout/internal/certchain"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -194,7 +195,15 @@ func (j *Judge) newPolicyTLS(g *gateway, p *policy, kind string) (*balancer.TLS,
 		config.CertPEM, config.KeyPEM = g.client.Certificate, g.client.Key
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", config))
-	made, err := j.tls.Of(string(sum[:]), func() (*balancer.TLS, error) { return balancer.NewTLS(config) })
+	made, err := j.tls.Of(string(sum[:]), func() (*balancer.TLS, error) {
+		ca := sha256.Sum256(fmt.Append(nil, config.System, config.CA))
+		var err error
+		config.Roots, err = j.roots.Of(string(ca[:]), func() (*certchain.Set, error) { return certchain.ParseRoots(config.CA, config.System) })
+		if err != nil {
+			return nil, err
+		}
+		return balancer.NewTLS(config)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("BackendTLSPolicy %s: %w", p.object.Name, err)
 	}
