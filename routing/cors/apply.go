@@ -12,7 +12,7 @@ func Preflight(method []byte, fields []field.Field) bool {
 	return string(method) == "OPTIONS" && field.Index(fields, "origin") >= 0 && field.Index(fields, "access-control-request-method") >= 0
 }
 
-// Is reports whether name (lower-case) is that of a field by which a response permits something to
+// Is reports whether name, in lower case, is that of a field by which a response permits something to
 // pages of other origins.
 func Is(name []byte) bool { return strings.HasPrefix(text(name), "access-control-") }
 
