@@ -216,7 +216,7 @@ RUNS ?= 5000
 SEED ?= 1
 .PHONY: adversary
 adversary: build ## random clients and pods that break the rules in virtual time, then attacks over real sockets: what others notice (5 minutes)
-	$(GO) test -count 1 -timeout 10m -v -run '^TestAdversary$$|^TestOnceFailed$$' ./test/adversary -runs $(RUNS) -seed $(SEED) -within 100s
+	$(GO) test -count 1 -timeout 10m -v -run '^TestAdversary$$|^TestOnceFailed$$|^TestWorstLegalRules$$' ./test/adversary -runs $(RUNS) -seed $(SEED) -within 100s
 	$(GO) test -count 1 -timeout 10m -v -run '^TestInterimStorms$$' ./test/adversary -runs $(RUNS) -seed $(SEED) -within 30s
 	$(GO) run ./bench/run adversary
 

@@ -193,7 +193,7 @@ func (g *group) tried() iter.Seq[*entry] {
 // asked looks at all that an entry asks but a path that is no expression.
 func (e *entry) asked(v *View, m *Matching) (result expression.Result, l Lost, which *valueCondition) {
 	c := e.route.conditions
-	if !m.spend(1) {
+	if !m.spend(ruleWork) {
 		return expression.Undecided, LostWork, nil
 	}
 	if e.tables&expressed != 0 {

@@ -90,13 +90,14 @@ func (m *Matching) turn(namespace string) {
 	if m.left > 0 {
 		m.pool.Give(m.namespace, m.left)
 	}
-	m.namespace, m.turned, m.spent = namespace, true, m.isOver(namespace)
+	m.namespace, m.turned, m.spent, m.left = namespace, true, m.isOver(namespace), 0
+	if m.spent {
+		return
+	}
 	if m.left = m.pool.Most(namespace); m.left > 0 {
 		m.pool.Take(namespace, m.left)
 	}
-	if !m.spent {
-		m.spend(turnWork)
-	}
+	m.spend(turnWork)
 }
 
 // spend reports whether n more units are within the work of the namespace.

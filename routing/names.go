@@ -19,6 +19,8 @@ const (
 	comparedWork = 128 // compared with a value
 	fieldsWork   = 4   // fields whose names are compared, without an index
 	nameWork     = 4   // units for a name that is added to an index
+	ruleWork     = 8   // units for a rule, whose memory is in no cache
+	lookupWork   = 2   // units for a name that is looked up
 )
 
 // names is an index of the fields, parameters or cookies of one request: a hash table that keeps its memory.
@@ -87,6 +89,9 @@ func (m *Matching) hash(name []byte) uint32 { return uint32(maphash.Bytes(m.seed
 func (n *names) any(m *Matching, c *valueCondition) expression.Result {
 	if n.full {
 		m.exhaust()
+	}
+	if !m.spend(lookupWork) {
+		return expression.Undecided
 	}
 	hash := uint32(maphash.String(m.seed, c.name)) //nolint:gosec // cut on purpose
 	at := n.heads[hash%uint32(len(n.heads))]

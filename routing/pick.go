@@ -47,7 +47,7 @@ func (e *entry) takes(v *View, table uint8, m *Matching) expression.Result {
 		return expression.Yes
 	}
 	m.turn(e.route.key.Namespace)
-	if !m.spend(1) {
+	if !m.spend(ruleWork) {
 		return expression.Undecided
 	}
 	if e.tables&asks == 0 {

@@ -178,7 +178,7 @@ func TestMatchingStopsAtItsBudget(t *testing.T) {
 		if got := e.Match(m, input, &left); got != Undecided || left != 0 {
 			t.Errorf("budget %d: result %d, %d left", budget, got, left)
 		}
-		if over := m.work - budget; over > 3*e.Instructions() {
+		if over := m.work - budget; over > 2+wideWork {
 			t.Errorf("budget %d: %d steps more", budget, over)
 		}
 	}

@@ -32,6 +32,7 @@ type Machine struct {
 	at        int  // position in input of the set that is being filled
 	before    rune // code point before it
 	work      int
+	most      int // steps that this match may take
 }
 
 // threads is a set of instructions that costs nothing to empty (Briggs and Torczon 1993).
@@ -70,15 +71,15 @@ func (e *Expression) Match(m *Machine, input []byte, budget *int) Result {
 		return No
 	}
 	m.fit(len(e.program))
-	m.input, m.work = input, 0
-	result := e.run(m, *budget)
+	m.input, m.work, m.most = input, 0, *budget
+	result := e.run(m)
 	m.input = nil
 	*budget = max(*budget-m.work, 0)
 	return result
 }
 
-// run matches the input after the prefix in at most most steps, or a few more.
-func (e *Expression) run(m *Machine, most int) Result {
+// run matches the input after the prefix.
+func (e *Expression) run(m *Machine) Result {
 	m.now.dense, m.next.dense = m.now.dense[:0], m.next.dense[:0]
 	m.at, m.before = len(e.prefix), endOfText
 	if e.contexts && m.at > 0 {
@@ -86,7 +87,7 @@ func (e *Expression) run(m *Machine, most int) Result {
 	}
 	matched := e.add(m, &m.now, e.start)
 	for !matched {
-		if m.work > most {
+		if m.work > m.most {
 			return Undecided
 		}
 		if m.at == len(m.input) || len(m.now.dense) == 0 && e.form == Whole {
@@ -99,7 +100,7 @@ func (e *Expression) run(m *Machine, most int) Result {
 		m.at += size
 		m.before = r
 		for _, i := range m.now.dense {
-			if m.work++; m.work > most {
+			if m.work++; m.work > m.most {
 				return Undecided
 			}
 			if in := &e.program[i]; in.takes(r, m) && e.add(m, &m.next, in.out) {
@@ -113,7 +114,7 @@ func (e *Expression) run(m *Machine, most int) Result {
 			matched = e.add(m, &m.now, e.start)
 		}
 	}
-	if m.work > most {
+	if m.work > m.most {
 		return Undecided
 	}
 	return Yes
@@ -144,7 +145,9 @@ func (e *Expression) add(m *Machine, to *threads, i uint16) bool {
 		i := m.stack[len(m.stack)-1]
 		m.stack = m.stack[:len(m.stack)-1]
 		for {
-			m.work++
+			if m.work++; m.work > m.most {
+				return false
+			}
 			in := &e.program[i]
 			if in.operation == opFail || !to.add(i) {
 				break

@@ -85,6 +85,9 @@ func (r *Rule) allows(from []byte) bool {
 	if r.all {
 		return true
 	}
+	if len(from) > maxOrigin {
+		return false
+	}
 	s := text(from)
 	for i := range r.origins {
 		if r.origins[i].is(s) {
@@ -93,6 +96,9 @@ func (r *Rule) allows(from []byte) bool {
 	}
 	return false
 }
+
+// maxOrigin is the longest value in bytes that is compared with origins: a scheme, a host of 253 bytes and a port.
+const maxOrigin = 512
 
 // is reports whether o takes an origin. Browsers write these in lower-case letters and without the usual port (RFC 6454 section 6.2).
 func (o *origin) is(s string) bool {

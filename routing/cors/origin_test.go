@@ -1,0 +1,22 @@
+package cors
+
+import (
+	"strings"
+	"testing"
+
+	"turnout/internal/wire/field"
+)
+
+// TestLongOriginsAreNotCompared: a value longer than any origin is not allowed, however many patterns would have to be compared with it.
+func TestLongOriginsAreNotCompared(t *testing.T) {
+	r, err := New(Config{Origins: []string{"https://*.a.test"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[int]bool{200: true, maxOrigin: false, 20 << 10: false} {
+		fields := r.Answer(nil, []byte("https://"+strings.Repeat("x", n)+".a.test"))
+		if got := field.Index(fields, "access-control-allow-origin") >= 0; got != want {
+			t.Errorf("%d bytes: allowed %t, want %t", n, got, want)
+		}
+	}
+}
