@@ -13,6 +13,7 @@ import (
 type Relay struct {
 	attempts
 	through Through
+	ttl     uint8 // see TTL
 }
 
 // Through is a connection that is passed through, as its Relay drives it. Calls never block and never fail.
@@ -51,6 +52,12 @@ func (r *Relay) Admit() bool {
 }
 
 func (r *Relay) judge() (refused Reason) {
+	ttl, ok := nextTTL(r.client.TTL)
+	if !ok {
+		r.w.Reached(bound.Hops)
+		return ReasonLoop
+	}
+	r.ttl = ttl
 	if r.w.overloaded() {
 		return ReasonOverload
 	}
@@ -143,6 +150,10 @@ func (r *Relay) Stands(now *routing.Route) bool {
 	}
 	return false
 }
+
+// TTL returns the TTL of packets to the endpoint. It is lower than that of the client's packets, so that a route that leads
+// back to the router ends. It is known after Admit.
+func (r *Relay) TTL() uint8 { return r.ttl }
 
 // Idle is the silence that ends the connection.
 func (r *Relay) Idle() time.Duration { return r.route.Policy().TunnelTimeout }

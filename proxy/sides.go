@@ -112,6 +112,8 @@ type Client struct {
 	// Private has the private connections of the client connection; nil: no connection is kept for it.
 	Private *PrivateSet
 	Own     bool // it is the router itself, which asks whether requests are answered
+	// TTL is that of the packets of a stream or datagram session on arrival; 0 = not known. See nextTTL.
+	TTL uint8
 
 	Arrival *routing.Arrival // for routing.View; nil = by the pair of ports of OpenShift Routes, asked for nothing that a host asks for
 

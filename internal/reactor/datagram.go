@@ -21,6 +21,7 @@ type Datagram struct {
 	Data  []byte
 	Peer  netip.AddrPort // who sent it, or is to get it; on a socket of DialDatagrams it need not be given
 	Local netip.Addr     // the address of this machine that it was sent to, or is sent from; not valid = that of the socket, or the system's choice
+	TTL   uint8          // its TTL on arrival; 0 = not known. It is not sent
 }
 
 // DatagramHandler gets what comes to a DatagramSocket, on the loop.
@@ -57,7 +58,7 @@ type datagrams interface {
 type datagramEngine interface {
 	listenDatagrams(addr netip.AddrPort, ready func()) (datagrams, error)
 	inheritDatagrams(fd int, ready func()) (datagrams, error)
-	dialDatagrams(addr netip.AddrPort, ready func()) (datagrams, error)
+	dialDatagrams(addr netip.AddrPort, ttl uint8, ready func()) (datagrams, error)
 }
 
 // ListenDatagrams receives datagrams on addr (port 0: one is chosen). Several loops may listen on the same address; the system spreads
@@ -76,14 +77,14 @@ func (l *Loop) listenDatagrams(h DatagramHandler, open func(e datagramEngine, re
 }
 
 // DialDatagrams makes a socket that sends datagrams to addr and receives those from there. Its descriptor is one of the Budget, and is not
-// taken from those that are kept for connections: then the error is ErrExhausted.
-func (l *Loop) DialDatagrams(addr netip.AddrPort, h DatagramHandler) (*DatagramSocket, error) {
+// taken from those that are kept for connections: then the error is ErrExhausted. ttl is the TTL of what it sends, 0 = the system's default.
+func (l *Loop) DialDatagrams(addr netip.AddrPort, ttl uint8, h DatagramHandler) (*DatagramSocket, error) {
 	b := l.cfg.Budget
 	if b != nil && !b.spendSpare(1) {
 		return nil, ErrExhausted
 	}
 	s := &DatagramSocket{loop: l, handler: h}
-	err := s.open(func(e datagramEngine, ready func()) (datagrams, error) { return e.dialDatagrams(addr, ready) })
+	err := s.open(func(e datagramEngine, ready func()) (datagrams, error) { return e.dialDatagrams(addr, ttl, ready) })
 	if err != nil {
 		if b != nil {
 			b.restore(1)

@@ -12,7 +12,7 @@ import (
 
 const (
 	datagramSize = 64 << 10 // bytes, of the longest one (RFC 768)
-	controlSize  = 64       // bytes, for what comes along with one: the address it was sent to
+	controlSize  = 128      // bytes of control messages of one: the address it was sent to, and its TTL
 
 	datagramTag = -1 << 24 // user data of the first socket for datagrams; the next ones are below
 )
@@ -84,13 +84,16 @@ func (e *epollEngine) inheritDatagrams(fd int, ready func()) (datagrams, error) 
 	return e.datagrams(&epollDatagrams{fd: fd, ready: ready})
 }
 
-func (e *epollEngine) dialDatagrams(addr netip.AddrPort, ready func()) (datagrams, error) {
+func (e *epollEngine) dialDatagrams(addr netip.AddrPort, ttl uint8, ready func()) (datagrams, error) {
 	sa, family := sockaddr(addr)
 	fd, err := newDatagramSocket(family)
 	if err != nil {
 		return nil, err
 	}
-	return e.ownDatagrams(&epollDatagrams{fd: fd, ready: ready, dials: true}, unix.Connect(fd, sa))
+	if err = setTTL(fd, family, ttl); err == nil {
+		err = unix.Connect(fd, sa)
+	}
+	return e.ownDatagrams(&epollDatagrams{fd: fd, ready: ready, dials: true}, err)
 }
 
 // ownDatagrams is datagrams for a socket that was made here and is closed after an error, which there may have been already.
@@ -112,6 +115,9 @@ func (e *epollEngine) datagrams(s *epollDatagrams) (datagrams, error) {
 		d.buffers = newDatagramBuffers()
 	}
 	s.eng, s.bound, s.place = e, boundAddr(s.fd), len(d.all)
+	if !s.dials {
+		reportTTL(s.fd)
+	}
 	s.wild, s.six = s.bound.Addr().IsUnspecified() && !s.dials, s.bound.Addr().Is6()
 	if n := len(d.free); n > 0 {
 		s.place = d.free[n-1]
@@ -174,12 +180,11 @@ func (s *epollDatagrams) receive() ([]Datagram, error) {
 		h.Name, h.Namelen = (*byte)(unsafe.Pointer(&m.names[i])), unix.SizeofSockaddrInet6
 		h.Control = nil
 		h.SetControllen(0)
-		if s.wild {
-			h.Control = &m.control[i][0]
-			h.SetControllen(controlSize)
-		}
 		if s.dials {
 			h.Name, h.Namelen = nil, 0
+		} else {
+			h.Control = &m.control[i][0]
+			h.SetControllen(controlSize)
 		}
 	}
 	n, err := s.call(unix.SYS_RECVMMSG, m, DatagramBatch)
@@ -189,11 +194,14 @@ func (s *epollDatagrams) receive() ([]Datagram, error) {
 	for i := range n {
 		d := &b.received[i]
 		*d = Datagram{Data: b.data[i*datagramSize:][:m.headers[i].Len:m.headers[i].Len]}
-		if !s.dials {
-			d.Peer = rawAddr((*unix.RawSockaddrAny)(unsafe.Pointer(&m.names[i])))
+		if s.dials {
+			continue
 		}
+		d.Peer = rawAddr((*unix.RawSockaddrAny)(unsafe.Pointer(&m.names[i])))
+		control := m.control[i][:m.headers[i].Hdr.Controllen]
+		d.TTL = ttlOf(control)
 		if s.wild {
-			d.Local = localOf(m.control[i][:m.headers[i].Hdr.Controllen])
+			d.Local = localOf(control)
 		}
 	}
 	return b.received[:n], nil
@@ -270,23 +278,16 @@ func (s *epollDatagrams) from(to *[controlSize]byte, a netip.Addr) int {
 }
 
 // localOf reads the address that a datagram was sent to.
-func localOf(control []byte) netip.Addr {
-	for len(control) >= unix.CmsgLen(0) {
-		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
-		size := int(h.Len)
-		if size < unix.CmsgLen(0) || size > len(control) {
-			break
-		}
-		data := control[unix.CmsgLen(0):size]
+func localOf(control []byte) (local netip.Addr) {
+	eachMessage(control, func(h *unix.Cmsghdr, data []byte) {
 		switch {
 		case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
-			return netip.AddrFrom4((*unix.Inet4Pktinfo)(unsafe.Pointer(&data[0])).Spec_dst)
+			local = netip.AddrFrom4((*unix.Inet4Pktinfo)(unsafe.Pointer(&data[0])).Spec_dst)
 		case h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_PKTINFO && len(data) >= unix.SizeofInet6Pktinfo:
-			return netip.AddrFrom16((*unix.Inet6Pktinfo)(unsafe.Pointer(&data[0])).Addr).Unmap()
+			local = netip.AddrFrom16((*unix.Inet6Pktinfo)(unsafe.Pointer(&data[0])).Addr).Unmap()
 		}
-		control = control[min(len(control), unix.CmsgSpace(size-unix.CmsgLen(0))):]
-	}
-	return netip.Addr{}
+	})
+	return local
 }
 
 func (s *epollDatagrams) addr() netip.AddrPort { return s.bound }

@@ -132,7 +132,7 @@ func TestDialDatagrams(t *testing.T) {
 	var s *DatagramSocket
 	on(t, l, func() {
 		var err error
-		if s, err = l.DialDatagrams(addr, h); err != nil {
+		if s, err = l.DialDatagrams(addr, 0, h); err != nil {
 			t.Error(err)
 			return
 		}
@@ -155,7 +155,7 @@ func TestDialDatagrams(t *testing.T) {
 	}
 	nobody.Close()
 	on(t, l, func() {
-		lost, err := l.DialDatagrams(netip.MustParseAddrPort(nobody.LocalAddr().String()), h)
+		lost, err := l.DialDatagrams(netip.MustParseAddrPort(nobody.LocalAddr().String()), 0, h)
 		if err != nil {
 			t.Error(err)
 			return
@@ -175,7 +175,7 @@ func TestDialDatagrams(t *testing.T) {
 			t.Errorf("after the end: %v, %d", err, budget.dialled.Load())
 		}
 		for range 16 {
-			if _, err = l.DialDatagrams(addr, h); err != nil {
+			if _, err = l.DialDatagrams(addr, 0, h); err != nil {
 				break
 			}
 		}
@@ -256,7 +256,7 @@ func BenchmarkDatagrams(b *testing.B) {
 	if server, err = l.ListenDatagrams(netip.MustParseAddrPort("127.0.0.1:0"), echo); err != nil {
 		b.Fatal(err)
 	}
-	if client, err = l.DialDatagrams(server.Addr(), &receiver{got: func(all []Datagram) { answered += len(all) }}); err != nil {
+	if client, err = l.DialDatagrams(server.Addr(), 0, &receiver{got: func(all []Datagram) { answered += len(all) }}); err != nil {
 		b.Fatal(err)
 	}
 	all := make([]Datagram, DatagramBatch)

@@ -11,9 +11,14 @@ import (
 // after timeout (<= 0: the system's own); neither inside Dial itself. What is written before
 // Connected is queued.
 func (l *Loop) Dial(addr netip.AddrPort, h Handler, timeout time.Duration) *Conn {
+	return l.DialTTL(addr, h, timeout, 0)
+}
+
+// DialTTL is Dial with a TTL for the packets of the connection, 0 = the system's default.
+func (l *Loop) DialTTL(addr netip.AddrPort, h Handler, timeout time.Duration, ttl uint8) *Conn {
 	c := &Conn{loop: l, h: h, state: stateConnecting}
 	l.stats.Dialled++
-	s, err := l.dial(addr, c)
+	s, err := l.dial(addr, ttl, c)
 	if err != nil {
 		c.sock = noSocket{addr}
 		c.bury(err)
@@ -28,7 +33,7 @@ func (l *Loop) Dial(addr netip.AddrPort, h Handler, timeout time.Duration) *Conn
 }
 
 // dial makes the socket of c within the budget.
-func (l *Loop) dial(addr netip.AddrPort, c *Conn) (engine.Socket, error) {
+func (l *Loop) dial(addr netip.AddrPort, ttl uint8, c *Conn) (engine.Socket, error) {
 	if l.ended {
 		return nil, ErrClosed
 	}
@@ -36,7 +41,7 @@ func (l *Loop) dial(addr netip.AddrPort, c *Conn) (engine.Socket, error) {
 	if b != nil && !b.spend(1) {
 		return nil, ErrExhausted
 	}
-	s, err := l.eng.Dial(addr)
+	s, err := l.eng.Dial(addr, ttl)
 	if err == nil {
 		if err = l.eng.Register(s, c); err != nil {
 			s.Close(true)

@@ -295,6 +295,7 @@ func (e *epollEngine) inherit(fd int, accepted func(s engine.Socket, err error))
 		ln.here = &ln.bound
 	}
 	ln.bounded = boundKernel(fd, notSentLow) // accepted sockets inherit it
+	reportTTL(fd)
 	return ln, nil
 }
 

@@ -118,7 +118,7 @@ func (e *portableEngine) Register(s engine.Socket, owner any) error {
 	return nil
 }
 
-func (e *portableEngine) Dial(addr netip.AddrPort) (engine.Socket, error) {
+func (e *portableEngine) Dial(addr netip.AddrPort, _ uint8) (engine.Socket, error) {
 	s := newPortableSocket(e, nil)
 	s.there = addr
 	ctx, cancel := context.WithCancel(context.Background())

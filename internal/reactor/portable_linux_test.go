@@ -12,7 +12,7 @@ func TestPortableDialGivenUp(t *testing.T) {
 	eng := portableTestEngine(t, Config{})
 	var socks []engine.Socket
 	for range 8 {
-		s, err := eng.Dial(addr)
+		s, err := eng.Dial(addr, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -220,7 +220,7 @@ func TestPortableRegisterLate(t *testing.T) {
 	}
 	addr := tcpAddr(ln.Addr())
 	ln.Close()
-	sock, err := eng.Dial(addr)
+	sock, err := eng.Dial(addr, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -272,10 +272,14 @@ func newSocket(family int) (int, error) {
 	return unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 }
 
-func (e *epollEngine) Dial(addr netip.AddrPort) (engine.Socket, error) {
+func (e *epollEngine) Dial(addr netip.AddrPort, ttl uint8) (engine.Socket, error) {
 	sa, family := sockaddr(addr)
 	fd, err := newSocket(family)
 	if err != nil {
+		return nil, err
+	}
+	if err := setTTL(fd, family, ttl); err != nil {
+		closeFD(fd)
 		return nil, err
 	}
 	// EINTR: the connect goes on, as with EINPROGRESS.

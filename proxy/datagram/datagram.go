@@ -133,7 +133,7 @@ func (ss *Sessions) run(port string, socket *reactor.DatagramSocket, all []react
 		s = nil
 	}
 	if s == nil {
-		s = ss.begin(port, k, table)
+		s = ss.begin(port, k, all[0].TTL, table)
 	}
 	return s, n
 }
@@ -141,7 +141,7 @@ func (ss *Sessions) run(port string, socket *reactor.DatagramSocket, all []react
 func (ss *Sessions) drop(why Drop, n int) { ss.stats.Dropped[why].Add(uint64(n)) }
 
 // begin begins a session, nil if no rule has the port.
-func (ss *Sessions) begin(port string, k key, table *routing.Table) *session {
+func (ss *Sessions) begin(port string, k key, ttl uint8, table *routing.Table) *session {
 	r := table.Stream(port)
 	if r == nil {
 		return nil
@@ -156,7 +156,7 @@ func (ss *Sessions) begin(port string, k key, table *routing.Table) *session {
 	}
 	s := &session{ss: ss, owner: owner, key: k, port: port, generation: table.Generation(), looked: ss.cfg.Loop.Now()}
 	ss.add(s)
-	s.relay = ss.cfg.Worker.Relay(s, r, proxy.Client{Addr: k.client, Local: local})
+	s.relay = ss.cfg.Worker.Relay(s, r, proxy.Client{Addr: k.client, Local: local, TTL: ttl})
 	if s.relay.Admit() {
 		s.within = true
 		s.relay.Connect()

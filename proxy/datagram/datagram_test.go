@@ -288,3 +288,22 @@ func TestANamespaceEndsItsOwnSessions(t *testing.T) {
 		}
 	})
 }
+
+// TestDatagramLoopsEnd has a rule whose endpoint is the port itself. A datagram gets as many sessions as it may have hops, not as
+// many as there may be.
+func TestDatagramLoopsEnd(t *testing.T) {
+	r := newRig(t, nil, balancer.PoolConfig{}, 0)
+	r.on(func() {
+		r.pool.Update(balancer.PoolConfig{}, []balancer.Target{{ID: "itself", Addr: testaddr.Of(r.addr), Weight: 1}})
+	})
+	c := r.client()
+	stats := r.sessions.Stats()
+	r.until("it has ended", func() bool { return stats.Dropped[DropRefused].Load() == 1 })
+	r.send(c) // along the sessions that there are
+	r.until("it has ended again", func() bool { return stats.Dropped[DropRefused].Load() == 2 })
+	r.on(func() {
+		if stats.Begun.Load() != 9 || r.reasons[proxy.ReasonLoop] != 1 {
+			t.Errorf("%d sessions have begun, %v", stats.Begun.Load(), r.reasons)
+		}
+	})
+}

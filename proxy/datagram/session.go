@@ -118,7 +118,7 @@ func (s *session) Failed(_ *reactor.DatagramSocket, err error) {
 func (s *session) Dial(e *balancer.Endpoint) {
 	s.closeSocket()
 	var err error
-	if s.sock, err = s.ss.cfg.Loop.DialDatagrams(e.Addr(), s); err != nil {
+	if s.sock, err = s.ss.cfg.Loop.DialDatagrams(e.Addr(), s.relay.TTL(), s); err != nil {
 		s.fault = proxy.FaultConnect
 		if reactor.Exhausted(err) {
 			s.fault = proxy.FaultExhausted

@@ -22,7 +22,7 @@ type Passthrough struct {
 // the connection: it is the first that the endpoint gets.
 func (p *Passthrough) Accept(c *reactor.Conn, r *routing.Route, client proxy.Client) reactor.Handler {
 	w := &waiting{p: p, client: c}
-	client.Addr, client.Local = c.RemoteAddr(), c.LocalAddr()
+	client.Addr, client.Local, client.TTL = c.RemoteAddr(), c.LocalAddr(), c.ReceivedTTL()
 	w.relay = p.Worker.Relay(w, r, client)
 	if !w.relay.Admit() {
 		return w
@@ -44,7 +44,7 @@ type waiting struct {
 
 // Dial implements proxy.Through.
 func (w *waiting) Dial(e *balancer.Endpoint) {
-	w.dialed = w.p.Loop.Dial(e.Addr(), &dialing{w, e.TLS()}, w.p.Worker.Timeouts().Connect)
+	w.dialed = w.p.Loop.DialTTL(e.Addr(), &dialing{w, e.TLS()}, w.p.Worker.Timeouts().Connect, w.relay.TTL())
 }
 
 // Join implements proxy.Through.

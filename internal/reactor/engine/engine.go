@@ -56,6 +56,12 @@ type Unacknowledger interface {
 	Unacknowledged() int
 }
 
+// TTLReporter is an accepted Socket that reports with which TTL packets of its peer arrive.
+type TTLReporter interface {
+	// ReceivedTTL returns 0 if the TTL is not known.
+	ReceivedTTL() uint8
+}
+
 // Dialer is a Socket made by Engine.Dial.
 type Dialer interface {
 	// ConnectError says, after the first event, how the connect ended: nil = connected.
@@ -78,8 +84,9 @@ type Engine interface {
 	// accepted registers or closes the socket. Port 0 is resolved.
 	Listen(addr netip.AddrPort, accepted func(s Socket, err error)) (Listener, error)
 	// Dial starts to connect and returns a socket that is also a Dialer. After Register an Out follows when it is connected, and
-	// an Err when it could not be, also if that is known already.
-	Dial(addr netip.AddrPort) (Socket, error)
+	// an Err when it could not be, also if that is known already. ttl is the TTL of its packets, 0 = the system's default; an engine
+	// may be unable to set it.
+	Dial(addr netip.AddrPort, ttl uint8) (Socket, error)
 	// Register starts the events of s (in, out and half-close, edge-triggered), delivered with owner, a pointer.
 	// What is ready already is delivered by the next Wait.
 	Register(s Socket, owner any) error

@@ -18,6 +18,8 @@ type end struct {
 	index       int  // of the connection
 	server      bool // the accepting end
 	here, there netip.AddrPort
+	ttl         uint8 // of what a dialling end sends
+	received    uint8 // TTL of what an accepting end receives
 
 	flight, arrived []byte
 	window          int  // bytes of flight and arrived together that the sender may have out
@@ -48,6 +50,9 @@ type end struct {
 	owner any // once registered
 	peer  *Peer
 }
+
+// ReceivedTTL is epollSocket's.
+func (e *end) ReceivedTTL() uint8 { return e.received }
 
 // level is what epoll would report about the socket now.
 func (e *end) level() (ev engine.Events) {

@@ -73,8 +73,11 @@ func (e *networkEngine) Listen(addr netip.AddrPort, accepted func(s engine.Socke
 	return ln, nil
 }
 
-func (e *networkEngine) Dial(addr netip.AddrPort) (engine.Socket, error) {
+func (e *networkEngine) Dial(addr netip.AddrPort, ttl uint8) (engine.Socket, error) {
 	s := e.net.newDial(addr)
+	if ttl > 0 {
+		s.ttl = ttl
+	}
 	s.eng = e
 	return s, nil
 }

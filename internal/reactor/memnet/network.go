@@ -22,6 +22,8 @@ const (
 	firstPort = 40000   // first port that is chosen for port 0 and for clients
 	maxSteps  = 1 << 22 // steps at one virtual time after which Run gives up, unless MaxSteps says otherwise
 	patience  = 10 * time.Second
+
+	defaultTTL = 64 // of packets; nothing on the way takes from it
 )
 
 // Network is a network in memory and in virtual time, for tests: loops made on it by reactor.NewOn, scripted
@@ -294,7 +296,7 @@ func (n *Network) newDial(addr netip.AddrPort) *end {
 	if addr.Addr().Is4() {
 		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	e := &end{net: n, index: len(n.ends), window: Window, connecting: true,
+	e := &end{net: n, index: len(n.ends), window: Window, connecting: true, ttl: defaultTTL,
 		here: netip.AddrPortFrom(ip, n.choosePort()), there: addr, faultAt: noFault, failWrite: noFault}
 	n.ends = append(n.ends, e)
 	n.move(e)
@@ -309,7 +311,7 @@ func (n *Network) answer(e *end) {
 		}
 		return // else the answer never comes
 	}
-	far := &end{net: n, index: e.index, server: true, window: Window, faultAt: noFault, failWrite: noFault}
+	far := &end{net: n, index: e.index, server: true, received: e.ttl, window: Window, faultAt: noFault, failWrite: noFault}
 	if a := n.acceptors[e.there]; a != nil {
 		n.connectEnds(e, far)
 		e.established()

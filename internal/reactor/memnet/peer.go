@@ -50,6 +50,12 @@ func (n *Network) ConnectFrom(from netip.Addr, addr netip.AddrPort) *Peer {
 	return p
 }
 
+// SetTTL sets the TTL of a connection of Connect, before the network runs.
+func (p *Peer) SetTTL(ttl uint8) { p.end.ttl = ttl }
+
+// ReceivedTTL returns the TTL with which a connection to a scripted server arrived.
+func (p *Peer) ReceivedTTL() uint8 { return p.end.received }
+
 // Acceptor is a scripted server.
 type Acceptor struct {
 	net       *Network
