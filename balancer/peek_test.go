@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"testing"
+
 	"turnout/internal/testkit/testaddr"
 )
 

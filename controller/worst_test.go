@@ -177,7 +177,6 @@ func (g genes) grown(t *testing.T) (heap, bytes int) {
 	was := heapInUse()
 	r.do(measured...)
 	clear(r.status)
-	measured = nil
 	heap = int(heapInUse()) - int(was)
 	runtime.KeepAlive(r)
 	return heap, bytes

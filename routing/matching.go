@@ -122,7 +122,7 @@ func (m *Matching) isOver(namespace string) bool {
 	return len(m.over) >= maxSpent || len(m.over) > 0 && slices.Contains(m.over, namespace)
 }
 
-// matches matches text by an expression.
+// matches reports whether text matches an expression, and pays for the steps.
 func (m *Matching) matches(e *expression.Expression, text []byte) expression.Result {
 	r := e.Match(&m.machine, text, &m.left)
 	if r == expression.Undecided {

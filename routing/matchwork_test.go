@@ -8,9 +8,6 @@ import (
 	"turnout/internal/wire/field"
 )
 
-// bufSize is the default of --buf-size: no request head is longer.
-const bufSize = 32 << 10
-
 // inNamespace gives a rule on host h.test its namespace and key.
 func inNamespace(namespace string, n int, m Match) RuleSpec {
 	s := ruleOf(n, m)

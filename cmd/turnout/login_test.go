@@ -26,7 +26,9 @@ type loginHandler struct {
 type loginConnKey struct{}
 
 func (h *loginHandler) configure(s *http.Server) {
-	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, loginConnKey{}, c) }
+	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, loginConnKey{}, c)
+	}
 }
 
 // ServeHTTP implements http.Handler.

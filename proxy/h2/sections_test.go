@@ -56,7 +56,7 @@ var sectionPolicies = map[string]sectionPolicy{
 			s.CookieName = "x-session"
 			s.Policy.SessionHeader, _ = field.NewCarriedName(s.CookieName)
 		},
-		pod:   []string{"x-session"}, client: []string{"x-session"}, received: []string{"x-session", ""},
+		pod: []string{"x-session"}, client: []string{"x-session"}, received: []string{"x-session", ""},
 	},
 	"HSTS": {
 		route: func(s *routing.RouteSpec) { s.Policy.HSTS = "max-age=1" },

@@ -280,7 +280,7 @@ func (s *storm) read1(got []byte, calls []*stormCall) {
 				return // its client does not read to the end
 			}
 			s.end(c, string(body), func(name string) string { return a.Trailer.Get(name) })
-			c.trailed = a.Trailer.Get("x-sum") == c.token
+			c.trailed = a.Trailer.Get("X-Sum") == c.token
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestMatch(t *testing.T) {
 		"bad query":     {gatewayv1.HTTPRouteMatch{QueryParams: []gatewayv1.HTTPQueryParamMatch{{Type: new(gatewayv1.QueryParamMatchRegularExpression), Name: "q", Value: "["}}}, "dropped"},
 	} {
 		got, err := new(Compiler).Match(&c.m)
-		text := ""
+		var text string
 		if err == nil {
 			text = shown(t, got)
 		} else {
