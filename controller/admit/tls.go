@@ -232,8 +232,13 @@ func verify(leaf *x509.Certificate, cas *bundle, now time.Time) error {
 		return nil
 	}
 	work := 0
+	seen := make(map[string]struct{}) // a pool has each certificate once
 	for _, ca := range cas.certificates {
-		if bytes.Equal(ca.RawSubject, leaf.RawIssuer) {
+		if !bytes.Equal(ca.RawSubject, leaf.RawIssuer) {
+			continue
+		}
+		if _, again := seen[string(ca.Raw)]; !again {
+			seen[string(ca.Raw)] = struct{}{}
 			work += certchain.Cost(ca)
 		}
 	}
