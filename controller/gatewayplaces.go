@@ -24,6 +24,7 @@ func (s *state) placeGateways() {
 	}
 	g.sockets = places.Sockets
 	if s.setOwn(s.own) {
+		s.crews.Forget() // of this batch, from before
 		s.settleGateways()
 		s.refillTouched()
 		s.publish(plan{})

@@ -25,7 +25,8 @@ type gatewayRig struct {
 	status  map[gateway.Ref]any
 	exposed []expose.Now
 	sockets []expose.Socket
-	refuse  string // the name of a socket that cannot be opened
+	refuse  string                     // the name of a socket that cannot be opened
+	opening func(list []expose.Socket) // called before they are opened; nil = nothing is
 	follows []source.Key
 }
 
@@ -38,6 +39,9 @@ func (r *gatewayRig) Expose(now expose.Now) { r.exposed = append(r.exposed, now)
 
 // Set implements Sockets.
 func (r *gatewayRig) Set(list []expose.Socket) map[string]error {
+	if r.opening != nil {
+		r.opening(list)
+	}
 	r.sockets = list
 	failed := map[string]error{}
 	if r.refuse != "" {

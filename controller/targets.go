@@ -9,6 +9,7 @@ import (
 	"turnout/controller/endpoints"
 	"turnout/controller/source"
 	"turnout/internal/target"
+	"turnout/routing"
 )
 
 // setOwn replaces the listeners that the program reported, and reports whether the policy of targets is another one
@@ -23,7 +24,36 @@ func (s *state) setOwn(own *target.Own) bool {
 	for _, v := range slices.Collect(s.services.All()) { // changed may delete one
 		s.changed(v)
 	}
+	// Routes are judged in batches. Those that lead to the router do not wait for theirs.
+	table := s.cfg.Store.Load()
+	for r := range s.routes.All() {
+		if r.served && r.result != nil && slices.ContainsFunc(r.tableKeys(0), func(k routing.RouteKey) bool { return s.leadsBack(table.Route(k)) }) {
+			s.touched[r] = struct{}{}
+		}
+	}
 	return true
+}
+
+// leadsBack reports whether a route, which may be nil, has a server that the policy of targets refuses.
+func (s *state) leadsBack(in *routing.Route) bool {
+	if in == nil {
+		return false
+	}
+	pools := slices.Collect(in.Pools)
+	for i := range in.Mirrors() {
+		pools = append(pools, in.Mirrors()[i].Pool())
+	}
+	for _, p := range pools {
+		if p == nil {
+			continue
+		}
+		for server := range p.List {
+			if _, err := s.targets.Addr(server.Addr); err != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // admitTargets makes the policy of targets.

@@ -31,6 +31,7 @@ import (
 	"turnout/internal/ratelimit"
 	"turnout/internal/server"
 	"turnout/internal/signals"
+	"turnout/internal/target"
 	"turnout/internal/tracing"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
@@ -61,9 +62,10 @@ type router struct {
 	clients  *follow.Clients
 	access   access.Access // to the admin port
 	// review judges visitors of the admin port; nil = nobody does.
-	review func(ctx context.Context, source, token, method, path string) (status int, text string)
-	ofHost offline.OfHost // routes of a host that are not served here; nil = there are none
-	recent *explain.Ring  // of past requests
+	review  func(ctx context.Context, source, token, method, path string) (status int, text string)
+	ofHost  offline.OfHost // routes of a host that are not served here; nil = there are none
+	recent  *explain.Ring  // of past requests
+	targets target.Guard   // admits what the router connects to for tenants; the controller sets its policy
 
 	enter       func(signals.Stage)   // says what the router does from now on
 	late        bool                  // ports are opened when the first complete table is there
@@ -94,7 +96,7 @@ func (r *router) assemble(stdout io.Writer) error {
 	o, log := r.o, r.log
 	r.late = o.bindAfterSync || r.predecessor != nil
 	r.enter(readingFiles)
-	r.live = live.New(live.Config{Log: log, Problems: r.problems, Stdout: stdout, Connected: r.connections})
+	r.live = live.New(live.Config{Log: log, Problems: r.problems, Stdout: stdout, Connected: r.connections, Targets: &r.targets})
 	if r.settings != nil {
 		r.settings.Use(r.live, o.parsed(nil), r.problems)
 	}
@@ -171,6 +173,7 @@ func (r *router) controlConfig(registry *balancer.Registry, rates *ratelimit.Mem
 		Log:      r.log,
 		Bounds:   &r.bounds,
 		Problems: r.problems,
+		Targets:  &r.targets,
 	}
 }
 

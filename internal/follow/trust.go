@@ -16,6 +16,7 @@ import (
 
 	"turnout/internal/filewatch"
 	"turnout/internal/problem"
+	"turnout/internal/target"
 	"turnout/tlsmux"
 	"turnout/tlsmux/clientcert"
 )
@@ -33,8 +34,10 @@ type TrustConfig struct {
 	// HTTPProxy is what revocation lists are fetched through, NoProxy the hosts they are fetched from directly, see
 	// clientcert.Downloader.
 	HTTPProxy, NoProxy string
-	Log                *zap.Logger   // required
-	Problems           *problem.List // says what cannot be used; nil = nobody asks
+	// Targets judges where revocation lists are fetched from; nil = nothing does.
+	Targets  *target.Guard
+	Log      *zap.Logger   // required
+	Problems *problem.List // says what cannot be used; nil = nobody asks
 }
 
 // systemAuthorities are where systems keep the authorities they trust, the place of the HAProxy router first.
@@ -104,7 +107,7 @@ func NewTrust(cfg TrustConfig) (*Trust, error) {
 		c.first = clientcert.NewTrust(c.bundle, nil)
 	default:
 		c.updater, err = clientcert.NewUpdater(c.bundle, clientcert.UpdaterConfig{
-			Fetch: clientcert.Downloader(cfg.HTTPProxy, cfg.NoProxy), Changed: c.serve,
+			Fetch: clientcert.Downloader(cfg.HTTPProxy, cfg.NoProxy, cfg.Targets), Changed: c.serve,
 			Outcome: func(err error) { c.fetching.keep(err) },
 		})
 	}

@@ -22,6 +22,7 @@ import (
 	"turnout/internal/logging"
 	"turnout/internal/problem"
 	"turnout/internal/server"
+	"turnout/internal/target"
 	"turnout/tlsmux"
 	"turnout/tlsmux/clientcert"
 )
@@ -43,6 +44,7 @@ type Plan struct {
 type Config struct {
 	Log       *zap.Logger
 	Problems  *problem.List // nil = nobody asks
+	Targets   *target.Guard // judges where revocation lists are fetched from; nil = nothing does
 	Stdout    io.Writer     // for lines of the access log
 	Connected func() (plain, secure int64)
 }
@@ -250,7 +252,7 @@ func (k *Keeper) newTrust(plan *Plan) (*follow.Trust, error) {
 		return nil, nil
 	}
 	cfg := plan.Trust
-	cfg.Log, cfg.Problems = k.cfg.Log, k.cfg.Problems
+	cfg.Log, cfg.Problems, cfg.Targets = k.cfg.Log, k.cfg.Problems, k.cfg.Targets
 	return follow.NewTrust(cfg)
 }
 

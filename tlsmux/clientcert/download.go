@@ -2,15 +2,19 @@ package clientcert
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
+
+	"turnout/internal/target"
 )
 
 // The bounds of one download. A list in DER is held once while it is authenticated, one in PEM three times.
@@ -22,10 +26,11 @@ const (
 )
 
 // Downloader returns a Fetch for an Updater: HTTP without TLS, which lists do not need since they are signed, and which
-// could not be verified without other lists. A list may take a minute, and 64 MiB in DER or 16 MiB in PEM. httpProxy is the URL of a proxy, "" = none,
-// noProxy the hosts, domains and addresses that it is not used for, separated by commas.
-func Downloader(httpProxy, noProxy string) func(ctx context.Context, address string) ([]byte, error) {
-	return newDownloader(httpProxy, noProxy).fetch
+// could not be verified without other lists. A list may take a minute, and 64 MiB in DER or 16 MiB in PEM. httpProxy is the
+// URL of a proxy, "" = none, noProxy the hosts, domains and addresses that it is not used for, separated by commas. guard
+// judges the addresses that are connected to, redirections included, but for that of the proxy; nil = none is judged.
+func Downloader(httpProxy, noProxy string, guard *target.Guard) func(ctx context.Context, address string) ([]byte, error) {
+	return newDownloader(httpProxy, noProxy, guard).fetch
 }
 
 type downloader struct {
@@ -34,11 +39,12 @@ type downloader struct {
 	time   time.Duration
 }
 
-func newDownloader(httpProxy, noProxy string) *downloader {
+func newDownloader(httpProxy, noProxy string, guard *target.Guard) *downloader {
 	through := (&httpproxy.Config{HTTPProxy: httpProxy, NoProxy: noProxy}).ProxyFunc()
 	return &downloader{limit: maxListSize, time: downloadTime, client: &http.Client{
 		Transport: &http.Transport{
 			Proxy:             func(r *http.Request) (*url.URL, error) { return through(r.URL) },
+			DialContext:       dialer(httpProxy, guard),
 			DisableKeepAlives: true, DisableCompression: true,
 		},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
@@ -48,6 +54,24 @@ func newDownloader(httpProxy, noProxy string) *downloader {
 			return nil
 		},
 	}}
+}
+
+// dialer returns a DialContext that connects to the proxy as it is, and elsewhere where guard admits it.
+func dialer(httpProxy string, guard *target.Guard) func(ctx context.Context, network, address string) (net.Conn, error) {
+	free, judged := &net.Dialer{}, &net.Dialer{}
+	if guard != nil {
+		judged.Control = guard.Control
+	}
+	proxy := ""
+	if u, err := url.Parse(httpProxy); err == nil && u.Host != "" {
+		proxy = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"https": "443"}[u.Scheme], "80"))
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == proxy {
+			return free.DialContext(ctx, network, address)
+		}
+		return judged.DialContext(ctx, network, address)
+	}
 }
 
 func (d *downloader) fetch(ctx context.Context, address string) ([]byte, error) {

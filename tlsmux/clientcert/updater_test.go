@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"turnout/internal/target"
 	"turnout/internal/testkit/testcert"
 )
 
@@ -265,7 +267,7 @@ func TestDownloader(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	d := newDownloader("", "")
+	d := newDownloader("", "", nil)
 	d.limit = 1000
 	if data, err := d.fetch(t.Context(), server.URL+"/exact"); len(data) != 1000 || err != nil {
 		t.Errorf("as long as allowed: %d bytes, %v", len(data), err)
@@ -285,10 +287,39 @@ func TestDownloader(t *testing.T) {
 	}
 }
 
+// TestDownloadsAreJudged: the name of a list, or a redirection, does not lead to where tenants' endpoints may not be.
+func TestDownloadsAreJudged(t *testing.T) {
+	var admin, lists *httptest.Server
+	admin = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the admin port was read") }))
+	defer admin.Close()
+	lists = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/moved" {
+			http.Redirect(w, r, admin.URL, http.StatusFound)
+		}
+		_, _ = io.WriteString(w, "a list")
+	}))
+	defer lists.Close()
+	var guard target.Guard
+	guard.Set(target.NewPolicy(true, target.NewOwn([]netip.AddrPort{netip.MustParseAddrPort(admin.Listener.Addr().String())}, nil)))
+	d := newDownloader("", "", &guard)
+	for address, want := range map[string]string{
+		lists.URL: "", lists.URL + "/moved": "the router itself", admin.URL: "the router itself", "http://169.254.169.254/": "link-local",
+	} {
+		_, err := d.fetch(t.Context(), address)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", address, err, want)
+		}
+	}
+	guard.Set(nil) // the proxy is the administrator's
+	if data, err := newDownloader(lists.URL, "", &guard).fetch(t.Context(), "http://crl.test/"); string(data) != "a list" {
+		t.Error(err)
+	}
+}
+
 func TestDownloadTakesNoLongerThanItMay(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.Close()
-	d := newDownloader("", "")
+	d := newDownloader("", "", nil)
 	d.time = time.Millisecond
 	if _, err := d.fetch(t.Context(), server.URL); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
@@ -298,11 +329,11 @@ func TestDownloadTakesNoLongerThanItMay(t *testing.T) {
 func TestDownloadThroughAProxy(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "proxied ", r.URL) }))
 	defer proxy.Close()
-	got, err := Downloader(proxy.URL, "direct.test")(t.Context(), "http://crl.test/list")
+	got, err := Downloader(proxy.URL, "direct.test", nil)(t.Context(), "http://crl.test/list")
 	if err != nil || string(got) != "proxied http://crl.test/list" {
 		t.Errorf("%q %v", got, err)
 	}
-	d := newDownloader(proxy.URL, "direct.test,.corp.test")
+	d := newDownloader(proxy.URL, "direct.test,.corp.test", nil)
 	for address, proxied := range map[string]bool{"http://crl.test": true, "http://direct.test": false, "http://a.corp.test": false, "http://127.0.0.1": false} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 		must(t, err)

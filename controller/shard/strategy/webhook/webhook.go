@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,6 +22,7 @@ import (
 
 	"turnout/controller/shard"
 	"turnout/internal/keypair"
+	"turnout/internal/target"
 )
 
 // Bounds of questions.
@@ -87,7 +89,11 @@ func New(config Config) (*Hook, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("cannot use the URL of the webhook: it has to be a URL with http or https, such as https://chooser.example.com/")
 	}
+	// The URL is the administrator's, but its host name must not lead to the credentials of the machine.
+	var guard target.Guard
+	guard.Set(target.NewPolicy(true, nil))
 	t := &http.Transport{
+		DialContext:     (&net.Dialer{Control: guard.Control}).DialContext,
 		MaxConnsPerHost: Concurrency, MaxIdleConnsPerHost: Concurrency, IdleConnTimeout: idle, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxAnswer,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 	}

@@ -220,3 +220,16 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// TestMetadataIsNoWebhook: credentials of the machine are not where a webhook is.
+func TestMetadataIsNoWebhook(t *testing.T) {
+	for _, url := range []string{"http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://[::ffff:100.100.100.200]/"} {
+		h, err := New(Config{URL: url, Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Schedule(aRoute(), two()); err == nil || !strings.Contains(err.Error(), "cannot connect to") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
