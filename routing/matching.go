@@ -19,6 +19,10 @@ const turnWork = 16
 // maxSpent is the number of namespaces that are remembered to have used up their share. Beyond it no rule with a condition is decided.
 const maxSpent = 16
 
+// maxVisits is the number of rules that are looked at for one request, those included that need no decision because their path does
+// not cover that of the request, or the work of their namespace is used up.
+const maxVisits = 16 << 10
+
 // keptText is the size in bytes of decoded parameters above which their memory is not kept.
 const keptText = 64 << 10
 
@@ -39,6 +43,9 @@ type Matching struct {
 	left      int    // work that the namespace may still take
 	spent     bool   // it has tried to take more
 	over      []string
+
+	visits int  // rules that were looked at
+	closed bool // there were more than maxVisits, and others were not looked at
 }
 
 // begin is called with the first rule of a request that has a condition.
@@ -62,6 +69,7 @@ func (v *View) begin() *Matching {
 		m.text = nil
 	}
 	m.scans, m.left, m.turned, m.spent, m.over = 0, 0, false, false, m.over[:0]
+	m.visits, m.closed = 0, false
 	return m
 }
 
@@ -117,6 +125,24 @@ func (m *Matching) exhaust() {
 	}
 }
 
+// next returns the index of the entry to look at after e, -1 = none: after, unless all in between would be passed over. covers says
+// that the path of e covers that of the request.
+func (m *Matching) next(e *entry, covers bool, after int) int {
+	if m.visits++; m.visits > maxVisits {
+		m.turn(e.route.key.Namespace)
+		m.exhaust()
+		m.closed = true
+		return -1
+	}
+	switch {
+	case !covers:
+		return int(e.up)
+	case len(m.over) > 0 && m.isOver(e.route.key.Namespace):
+		return int(e.other)
+	}
+	return after
+}
+
 // isOver reports whether the work of a namespace is used up.
 func (m *Matching) isOver(namespace string) bool {
 	return len(m.over) >= maxSpent || len(m.over) > 0 && slices.Contains(m.over, namespace)
@@ -133,7 +159,7 @@ func (m *Matching) matches(e *expression.Expression, text []byte) expression.Res
 
 // settled is a decision about v, unless it is not the outcome of all rules that come before.
 func (v *View) settled(d Decision) Decision {
-	if m := v.Matching; len(m.over) > 0 && (d.Route == nil || m.isOver(d.Route.key.Namespace)) {
+	if m := v.Matching; m.closed || len(m.over) > 0 && (d.Route == nil || m.isOver(d.Route.key.Namespace)) {
 		return Decision{Kind: Exhausted}
 	}
 	return d

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"turnout/internal/wire/field"
 )
@@ -158,6 +159,45 @@ func TestBudgetIsSharedByNamespaces(t *testing.T) {
 		if d := table.Match(v); d.Kind != Exhausted || d.Route != nil {
 			t.Errorf("%s: decision %d, route %v", name, d.Kind, d.Route)
 		}
+	}
+}
+
+// TestRulesThatAreLookedAtAreBounded: rules cost a request little if their path does not cover it, or if the work of their namespace
+// is used up, however many they are. If too many must be looked at, the request is not served by those that come after.
+func TestRulesThatAreLookedAtAreBounded(t *testing.T) {
+	const n = 2 * maxVisits
+	of := func(namespaces int, m Match) (rules []RuleSpec) {
+		for i := range n {
+			s := inNamespace(fmt.Sprint("m", i%namespaces), i, m)
+			s.Created = time.Unix(int64(i), 0)
+			rules = append(rules, s)
+		}
+		return append(rules, inNamespace("shop", 0, Match{Path: begins("/")}))
+	}
+	costly := valuesOf("x=1")
+	for name, c := range map[string]struct {
+		rules  []RuleSpec
+		visits int
+		want   DecisionKind
+	}{
+		"another path":                  {of(1, Match{Path: begins("/a"), Headers: costly}), 8, Serve},
+		"another path of two":           {of(2, Match{Path: begins("/a"), Headers: costly}), 8, Serve},
+		"a namespace without work":      {of(1, Match{Path: begins("/"), Headers: costly}), MatchWork/2/ruleWork + 8, Serve},
+		"expressions without work":      {of(1, Match{Path: matching("/c"), Headers: costly}), MatchWork/2/ruleWork + 8, Serve},
+		"two that alternate":            {of(2, Match{Path: begins("/"), Headers: costly}), maxVisits + 8, Exhausted},
+		"expressions of two, alternate": {of(2, Match{Path: matching("/c"), Headers: costly}), maxVisits + 8, Exhausted},
+	} {
+		v := request("GET /b\nx: 2")
+		d := rulesTable(t, c.rules...).Match(v)
+		if d.Kind != c.want || v.Matching.visits > c.visits || (d.Kind == Serve) == v.Matching.closed {
+			t.Errorf("%s: decision %d, want %d; %d rules were looked at, at most %d", name, d.Kind, c.want, v.Matching.visits, c.visits)
+		}
+	}
+	// The same without any condition, where paths alone decide.
+	table := rulesTable(t, of(1, Match{Path: begins("/a")})...)
+	g := table.hosts.find([]byte("h.test"))
+	if m := g.more; m.special || m.entries[m.last([]byte("/b"))].up != 0 {
+		t.Error("entries of a path that does not cover the request are looked at one by one")
 	}
 }
 

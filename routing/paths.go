@@ -57,7 +57,9 @@ type entry struct {
 	path   string // "" for every path that covers everything
 	route  *Route
 	order  uint64 // place in the spec
-	parent int32  // the entry of the next shorter path that this path begins with, -1 if there is none
+	parent int32  // the next entry of the chain: of the same path, or of the next shorter one that it begins with; -1 = none
+	up     int32  // the next entry of the chain with another path
+	other  int32  // the next entry of the chain with a rule of another namespace; of expressions, that of their list
 	tables uint8
 }
 
@@ -70,7 +72,7 @@ func newEntry(r *Route, order uint64) entry {
 	case r.kind == PathPrefix:
 		path = strings.TrimRight(path, "/")
 	}
-	return entry{path: path, route: r, order: order, parent: -1, tables: r.tables()}
+	return entry{path: path, route: r, order: order, parent: -1, up: -1, other: -1, tables: r.tables()}
 }
 
 // compare sorts by path, of equal paths those that ask for more or are older come last, and of those the one earlier in the spec, so
@@ -164,10 +166,14 @@ func (m *paths) last(path []byte) int {
 func (m *paths) climb(i int, path []byte, shared int, table uint8) int {
 	for i >= 0 {
 		e := &m.entries[i]
-		if e.tables&table != 0 && e.coversShared(path, shared) {
-			break
+		switch {
+		case !e.coversShared(path, shared):
+			i = int(e.up)
+		case e.tables&table == 0:
+			i = int(e.parent)
+		default:
+			return i
 		}
-		i = int(e.parent)
 	}
 	return i
 }
@@ -197,9 +203,23 @@ func arrange(entries []entry, sorted int, gone map[*Route]struct{}) []entry {
 		for parent >= 0 && !strings.HasPrefix(entries[i].path, entries[parent].path) {
 			parent = entries[parent].parent
 		}
-		entries[i].parent = parent
+		entries[i].link(entries, parent)
 	}
 	return entries
+}
+
+// link puts e before the entry parent of its chain, which may be -1.
+func (e *entry) link(entries []entry, parent int32) {
+	if e.parent, e.up, e.other = parent, parent, parent; parent < 0 {
+		return
+	}
+	p := &entries[parent]
+	if p.path == e.path {
+		e.up = p.up
+	}
+	if p.route.key.Namespace == e.route.key.Namespace {
+		e.other = p.other
+	}
 }
 
 func merge(a, b []entry) []entry {

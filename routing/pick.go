@@ -16,21 +16,28 @@ func (m *paths) pickEntry(v *View, table uint8) *entry {
 	work := v.begin()
 	last := m.last(v.Path)
 	shared := m.shared(last, v.Path)
-	for i := last; i >= 0 && len(m.entries[i].path) >= len(v.Path); i = int(m.entries[i].parent) {
-		if e := &m.entries[i]; e.tables&exact != 0 && len(e.path) == len(v.Path) && shared >= len(e.path) && e.takes(v, table, work) == expression.Yes {
+	for i := last; i >= 0 && len(m.entries[i].path) >= len(v.Path); {
+		e := &m.entries[i]
+		covers := len(e.path) == len(v.Path) && shared >= len(e.path)
+		if covers && e.tables&exact != 0 && e.takes(v, table, work) == expression.Yes {
 			return e
 		}
+		i = work.next(e, covers, int(e.parent))
 	}
-	for i := range m.expressions {
+	for i := 0; i >= 0 && i < len(m.expressions); {
 		e := &m.expressions[i]
 		if e.takes(v, table, work) == expression.Yes && work.matches(e.route.conditions.path, v.Path) == expression.Yes {
 			return e
 		}
+		i = work.next(e, true, i+1)
 	}
-	for i := last; i >= 0; i = int(m.entries[i].parent) {
-		if e := &m.entries[i]; e.tables&exact == 0 && e.coversShared(v.Path, shared) && e.takes(v, table, work) == expression.Yes {
+	for i := last; i >= 0; {
+		e := &m.entries[i]
+		covers := e.coversShared(v.Path, shared)
+		if covers && e.tables&exact == 0 && e.takes(v, table, work) == expression.Yes {
 			return e
 		}
+		i = work.next(e, covers, int(e.parent))
 	}
 	return nil
 }
@@ -101,4 +108,13 @@ func (m *paths) takeExpressions(sorted int, gone map[*Route]struct{}) {
 		}
 		return b.compare(a)
 	})
+	for i := len(m.expressions) - 2; i >= 0; i-- {
+		e, after := &m.expressions[i], &m.expressions[i+1]
+		if e.other = int32(i + 1); after.route.key.Namespace == e.route.key.Namespace { //nolint:gosec // memory has room for fewer
+			e.other = after.other
+		}
+	}
+	if n := len(m.expressions); n > 0 {
+		m.expressions[n-1].other = -1
+	}
 }
