@@ -170,27 +170,22 @@ func (p *pool) grow() {
 // wanted returns how many of the waiting requests another connection could serve. Requests that authenticate their connection
 // get half of the connections at most.
 func (p *pool) wanted() int {
-	n := p.waiters.Len()
-	if n == 0 || p.mayClaim() {
-		return n
-	}
-	for w := p.waiters.First(); w != nil; w = w.node.Next() {
-		if w.ex.Authenticates() {
-			n--
-		}
+	n := p.waiters.count()
+	if logins := p.waiters.kinds[waitUnused].Len(); logins > 0 {
+		n -= max(logins-p.claims(), 0)
 	}
 	return n
 }
 
-// mayClaim reports whether one more connection may become private.
-func (p *pool) mayClaim() bool {
-	n := 0
+// claims returns how many more connections may become private.
+func (p *pool) claims() int {
+	n := max(p.ps.cfg.MaxConns/2, 1)
 	for _, cc := range p.conns {
 		if cc.private {
-			n++
+			n--
 		}
 	}
-	return n < max(p.ps.cfg.MaxConns/2, 1)
+	return n
 }
 
 // dial begins one more connection.

@@ -81,7 +81,7 @@ func (cc *clientConn) handOver() {
 	cc.gone()
 	p := cc.pool
 	var first *proxy.Exchange
-	if w := p.waiters.First(); w != nil {
+	if w := p.waiters.first(); w != nil {
 		first = w.ex
 		p.leave(w)
 	}
@@ -136,7 +136,7 @@ func (cc *clientConn) Data(_ *reactor.Conn, p []byte) int {
 		}
 		cc.idle()
 	}
-	if cc.pool.waiters.Len() > 0 {
+	if cc.pool.waiters.count() > 0 {
 		cc.pool.serve()
 	}
 	return n
@@ -191,7 +191,7 @@ func (cc *clientConn) EOF(*reactor.Conn) {
 func (cc *clientConn) Drained(*reactor.Conn) {
 	if cc.state == clientReady {
 		cc.session.Drained()
-		if cc.pool.waiters.Len() > 0 {
+		if cc.pool.waiters.count() > 0 {
 			cc.pool.serve()
 		}
 	}

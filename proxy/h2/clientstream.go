@@ -211,7 +211,7 @@ func (st *clientStream) OnClosed(code h2frame.Code, refused bool) {
 	if ex != nil {
 		ex.UpstreamFault(f)
 	}
-	if cc.pool.waiters.Len() > 0 {
+	if cc.pool.waiters.count() > 0 {
 		cc.pool.serve()
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/bound"
-	"turnout/internal/list"
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
 	"turnout/internal/wire/framing"
@@ -73,7 +72,7 @@ type pool struct {
 	negotiates bool              // the endpoint selects the protocol
 	selected   protocol.Protocol // by the endpoint last; HTTP2 as long as it has not
 
-	waiters list.List[waiter] // for a stream, in the order they came
+	waiters waiters // for a stream
 	timer   *reactor.Timer
 	serving bool
 

@@ -266,6 +266,47 @@ func TestLoginsAtHTTP2OnlyAreBounded(t *testing.T) {
 	}
 }
 
+// TestWaitingLoginsAreNotLookedAtInVain: while no further connection may become private, an event of the endpoint costs the same
+// however many logins wait, and other requests pass them.
+func TestWaitingLoginsAreNotLookedAtInVain(t *testing.T) {
+	r := newRig(t)
+	r.pools.cfg.MaxConns = 4
+	p := r.pod2(1, func(c *podConn, q *podRequest) {
+		if !strings.Contains(q.fields, "authorization") {
+			c.say(q.id, "200", "ok")
+		}
+	})
+	r.route("app", "app.test", h2c, p.addr)
+	var clients []*loginClient
+	for range 10 {
+		c := r.loginClient()
+		for range 50 {
+			c.send(testrig.Negotiate("alice"))
+		}
+		c.run()
+		clients = append(clients, c)
+	}
+	pool := r.pools.byID[r.Servers(0)[0].Endpoint().ID()]
+	before := r.bounds.Of(bound.UpstreamConnections)
+	pool.serve()
+	if n := r.bounds.Of(bound.UpstreamConnections) - before; pool.waiters.count() < 400 || n > 2 {
+		t.Errorf("%d logins wait, and %d were looked at", pool.waiters.count(), n)
+	}
+	if got := r.loginClient().ask(""); !got.as("ok") {
+		t.Errorf("a request without credentials: %+v", got)
+	}
+	r.net.Advance(time.Minute)
+	for i, c := range clients {
+		c.run()
+		if got := c.stream(c.last - 1); got.status != "503" {
+			t.Errorf("the last login of client %d: %+v", i, got)
+		}
+	}
+	if n := pool.waiters.count(); n != 0 {
+		t.Errorf("%d logins still wait", n)
+	}
+}
+
 // TestWaitForPrivateConnection: streams wait for the private connection while it is busy, at most for the connect timeout; one
 // that has waited for so long, or finds too many waiting, gets another connection, which nobody has logged in on.
 func TestWaitForPrivateConnection(t *testing.T) {

@@ -8,20 +8,89 @@ import (
 	"turnout/proxy"
 )
 
-// waiter is a request that waits for a stream, first come first served.
+// waitKind is what a waiting request needs of a connection.
+type waitKind uint8
+
+const (
+	waitPlain  waitKind = iota // a stream for a request without a body
+	waitBody                   // a stream for a request with one
+	waitUnused                 // a connection that no request has used: the request authenticates it
+	waitKinds
+)
+
+// waiter is a request that waits for a stream.
 type waiter struct {
 	p     *pool
 	ex    *proxy.Exchange
 	node  list.Node[waiter]
+	turn  uint64 // smaller for requests that came before
 	since uint64 // serial of the first connection that will do
-	body  bool   // the request has one
 	at    int64  // when it began to wait
+	kind  waitKind
+}
+
+// waiters holds the waiting requests of a pool by kind, each kind in the order the requests came.
+// What no connection can be found for is looked at once for its kind, not once for each request.
+type waiters struct {
+	kinds [waitKinds]list.List[waiter]
+	turns uint64
+}
+
+// add adds w behind all others.
+func (ws *waiters) add(w *waiter) {
+	ws.turns++
+	w.turn = ws.turns
+	ws.kinds[w.kind].Push(&w.node, w)
+}
+
+// count returns the number of waiting requests.
+func (ws *waiters) count() (n int) {
+	for i := range ws.kinds {
+		n += ws.kinds[i].Len()
+	}
+	return n
+}
+
+// first returns the request that came first, nil without any.
+func (ws *waiters) first() *waiter {
+	var none [waitKinds]uint64
+	for i := range none {
+		none[i] = anySerial
+	}
+	return ws.next(&none)
+}
+
+// anySerial is above every serial of a connection.
+const anySerial = 1<<64 - 1
+
+// next returns the request that came first of those that a connection before the serial none of their
+// kind will do for, nil without any.
+func (ws *waiters) next(none *[waitKinds]uint64) (first *waiter) {
+	for i := range ws.kinds {
+		if none[i] == 0 {
+			continue
+		}
+		w := ws.kinds[i].First()
+		for w != nil && w.since >= none[i] {
+			w = w.node.Next()
+		}
+		if w != nil && (first == nil || w.turn < first.turn) {
+			first = w
+		}
+	}
+	return first
 }
 
 // wait lets ex wait for a stream. fresh: none of the connections that requests have used will do.
 func (p *pool) wait(ex *proxy.Exchange, fresh bool) {
-	w := &waiter{p: p, ex: ex, body: ex.Uploads(), at: p.ps.cfg.Loop.Now()}
-	if fresh {
+	w := &waiter{p: p, ex: ex, at: p.ps.cfg.Loop.Now()}
+	switch {
+	case ex.Authenticates():
+		w.kind = waitUnused
+	case ex.Uploads():
+		w.kind = waitBody
+	}
+	if fresh && w.kind != waitUnused {
 		w.since = p.dialled + 1
 		for _, cc := range p.conns {
 			if cc.opening() && !cc.used {
@@ -29,7 +98,7 @@ func (p *pool) wait(ex *proxy.Exchange, fresh bool) {
 			}
 		}
 	}
-	p.waiters.Push(&w.node, w)
+	p.waiters.add(w)
 	p.ps.waiting[ex] = w
 	for _, cc := range p.conns {
 		if cc.state == clientReady && cc.c.Congested() {
@@ -56,37 +125,33 @@ func (p *pool) serve() {
 	p.watch()
 }
 
-// hand gives out the streams there are.
+// hand gives out the streams there are, first come first served among those that one will do for.
 func (p *pool) hand() {
 	p.serving = true
 	defer func() { p.serving = false }() // a panic is recovered elsewhere
-	var none [2]bool                     // for requests without and with a body: no connection will do, whatever its serial
-	for w := p.waiters.First(); w != nil && !(none[0] && none[1]); {
+	var none [waitKinds]uint64           // connections from these serials on will not do
+	for i := range none {
+		none[i] = anySerial
+	}
+	for w := p.waiters.next(&none); w != nil; w = p.waiters.next(&none) {
 		var cc *clientConn
-		kind := 0
-		if w.body {
-			kind = 1
-		}
-		switch {
-		case w.ex.Authenticates():
+		if w.kind == waitUnused {
 			cc = p.pickUnused()
-		case !none[kind]:
-			cc = p.pickConn(w.since, w.body)
+		} else {
+			cc = p.pickConn(w.since, w.kind == waitBody)
 		}
 		if cc == nil {
-			none[kind] = none[kind] || w.since == 0 && !w.ex.Authenticates()
-			w = w.node.Next()
+			none[w.kind] = w.since
 			continue
 		}
 		p.leave(w)
 		w.ex.UpstreamReady(p.ps.stream(cc, w.ex))
-		w = p.waiters.First()
 	}
 }
 
 // pickUnused makes a connection that no request has used private and returns it, nil without one.
 func (p *pool) pickUnused() *clientConn {
-	if !p.mayClaim() {
+	if p.claims() <= 0 {
 		p.ps.cfg.Bounds.Reached(bound.UpstreamConnections)
 		return nil
 	}
@@ -101,12 +166,12 @@ func (p *pool) pickUnused() *clientConn {
 
 // failed tells those for whom a connection was opened that it did not come about: all, if there is no other.
 func (p *pool) failed(tell func(ex *proxy.Exchange)) {
-	n := p.waiters.Len()
+	n := p.waiters.count()
 	if len(p.conns) > 0 {
 		n = min(n, p.share())
 	}
 	for range n {
-		w := p.waiters.First()
+		w := p.waiters.first()
 		if w == nil {
 			return
 		}
@@ -127,11 +192,12 @@ func (p *pool) patience() time.Duration {
 
 // watch sets the timer to when somebody has waited too long, or the next connection may be opened.
 func (p *pool) watch() {
-	if p.waiters.Len() == 0 {
+	first := p.waiters.first()
+	if first == nil {
 		return // the timer may fire, and finds nobody
 	}
 	now := p.ps.cfg.Loop.Now()
-	at := p.waiters.First().at + int64(p.ps.cfg.ConnectTimeout)
+	at := first.at + int64(p.ps.cfg.ConnectTimeout)
 	if at <= now {
 		at = now + int64(p.tick())
 	}
@@ -147,7 +213,7 @@ func (p *pool) tick() time.Duration { return p.ps.cfg.ConnectTimeout / 4 }
 // expire gives up those who have waited too long: as if the endpoint could not be connected.
 func (p *pool) expire() {
 	patience := int64(p.patience())
-	for w := p.waiters.First(); w != nil && p.ps.cfg.Loop.Now()-w.at >= patience; w = p.waiters.First() {
+	for w := p.waiters.first(); w != nil && p.ps.cfg.Loop.Now()-w.at >= patience; w = p.waiters.first() {
 		p.leave(w)
 		w.ex.UpstreamFault(proxy.FaultConnect)
 	}
