@@ -22,6 +22,7 @@ import (
 //	                       are removed
 //	Set-Cookie             removed             that of the router's cookie  -
 //	                                           replaced, after all others
+//	challenges             removed             -                            -
 //	compression            -                   headers changed              -
 //
 // Interim responses and trailers get no new fields: clients process few fields there, none of which the
@@ -82,7 +83,7 @@ func (ex *Exchange) restrict(kind sectionKind, h *Head) Reason {
 	kept := h.Fields[:0]
 	for _, f := range h.Fields {
 		switch name := f.Name; {
-		case classify(name) == kindSetCookie,
+		case classify(name) == kindSetCookie, field.AboutAuthentication(name),
 			ex.cfg.ReasonHeader && string(name) == reasonField,
 			pol.HSTS != "" && string(name) == hstsField,
 			pol.CORS != nil && cors.Is(name),

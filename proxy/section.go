@@ -164,7 +164,7 @@ func (ex *Exchange) restrictRequest(h *Head) (failed Reason) {
 	kept := h.Fields[:0]
 	for _, f := range h.Fields {
 		switch name := f.Name; {
-		case classify(name) != kindPlain, ex.req.Options != nil && nominated(ex.req.Options, name),
+		case classify(name) != kindPlain, field.AboutAuthentication(name), ex.req.Options != nil && nominated(ex.req.Options, name),
 			cfg.UniqueID != nil && string(name) == string(cfg.UniqueID.name),
 			ex.w.tracer.Tracing != nil && classifyTrace(name).format()&ex.w.tracer.cfg.Formats != 0,
 			pol.SessionHeader.IsSet() && string(name) == pol.SessionHeader.String(),

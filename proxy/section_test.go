@@ -172,3 +172,29 @@ func TestSectionsThatCostTooMuch(t *testing.T) {
 	r.want("down head 200, up1 abort canceled, down abort internal")
 	r.ended(ReasonRewrite, 200)
 }
+
+// TestAuthenticationStandsInHeads: credentials and challenges pass in heads only, where codecs look for them.
+func TestAuthenticationStandsInHeads(t *testing.T) {
+	r := newRig(t, nil)
+	r.pooled = true
+	r.ask("GET /")
+	about := []string{
+		"authorization: NTLM x", "proxy-authorization: NTLM x", "www-authenticate: NTLM", "proxy-authenticate: NTLM",
+		"persistent-auth: true", "authentication-info: x",
+	}
+	request := r.ex.requestTrailers(fieldLines(about...)).Fields()
+	if len(request) != 1 || string(request[0].Name) != "authentication-info" {
+		t.Errorf("trailers of the request: %q", request)
+	}
+	tail, failed := r.ex.responseTrailers(fieldLines(about...))
+	if got := tail.Fields(); failed != ReasonOK || len(got) != 1 || string(got[0].Name) != "authentication-info" {
+		t.Errorf("trailers of the response: %q, %v", got, failed)
+	}
+	r.informational(103, about...)
+	if got := r.interim.Fields; len(got) != 1 {
+		t.Errorf("an interim response: %q", got)
+	}
+	r.answer(200, true)
+	r.heard()
+	r.ended(ReasonOK, 200)
+}

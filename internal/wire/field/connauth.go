@@ -3,8 +3,9 @@ package field
 import "bytes"
 
 // Schemes that authenticate a connection and not a request: NTLM, Negotiate with its extension Nego2 (RFC 4559, MS-N2HT) and
-// their older names. A scheme counts if it begins with one of these words, in any case of letters.
-var connectionSchemes = [...]string{"ntlm", "nego", "kerberos", "gss-"}
+// their older names, and CredSSP of WinRM (MS-WSMV section 2.2.9.1.3). A scheme counts if it begins with one of these words, in
+// any case of letters.
+var connectionSchemes = [...]string{"ntlm", "nego", "kerberos", "gss-", "credssp"}
 
 // AuthenticatesConnection reports whether a request has credentials of a scheme that authenticates its connection, and
 // whether these continue a login: they are no first message of NTLM (MS-NLMP section 2.2.1.1) or SPNEGO (RFC 4178 section 4.2).
@@ -28,6 +29,16 @@ func AuthenticatesConnection(fields []Field) (authenticates, continues bool) {
 		}
 	}
 	return false, false
+}
+
+// AboutAuthentication reports whether a field has credentials or a challenge. Trailers have none (RFC 9110 section 6.5.1): what
+// decides whose a connection is stands in heads.
+func AboutAuthentication(name []byte) bool {
+	switch string(name) {
+	case "authorization", "proxy-authorization", "www-authenticate", "proxy-authenticate", "persistent-auth":
+		return true
+	}
+	return false
 }
 
 // beginsLogin reports whether credentials hold the first message of a login, in base64.
@@ -82,7 +93,12 @@ func hasConnectionScheme(value []byte) bool {
 
 // isConnectionScheme reports whether p begins with the name of a connection scheme.
 func isConnectionScheme(p []byte) bool {
-	if len(p) == 0 || p[0]|0x20 != 'n' && p[0]|0x20 != 'k' && p[0]|0x20 != 'g' {
+	if len(p) == 0 {
+		return false
+	}
+	switch p[0] | 0x20 {
+	case 'n', 'k', 'g', 'c':
+	default:
 		return false
 	}
 	for _, scheme := range connectionSchemes {

@@ -5,7 +5,7 @@ import "testing"
 func TestAuthenticatesConnection(t *testing.T) {
 	for value, want := range map[string]bool{
 		"NTLM TlRMTVNTUAABAAAA": true, "ntlm x": true, "Negotiate YII=": true, "NEGOTIATE": true, "nEgO2 x": true, "Kerberos x": true,
-		"GSS-Negotiate x": true, "\tNTLM x": true, "\xa0NTLM x": true, ", NTLM x": true, "Basic eA==, NTLM x": true, `"NTLM x"`: true,
+		"GSS-Negotiate x": true, "CredSSP FgMB": true, "\tNTLM x": true, "\xa0NTLM x": true, ", NTLM x": true, "Basic eA==, NTLM x": true, `"NTLM x"`: true,
 		"": false, "Basic bnRsbQ==": false, "Bearer ntlm": false, "Bearer negotiate": false, "NTL": false, "xNTLM": false,
 		`Digest username="a", realm="b", uri="/negotiate"`: false, "Basic nego": false,
 	} {
