@@ -61,6 +61,17 @@ func TestListsAreAuthenticatedBeforeTheyAreRead(t *testing.T) {
 			t.Errorf("%s: %v, with %d KiB allocated for %d", what, err, bytes>>10, len(text)>>10)
 		}
 	}
+	// All that is not an entry is parsed before: however the list is laid out, that is little.
+	for what, text := range map[string]der{
+		"extensions":   extended(t, list(t, ca, nil), bytes.Repeat([]byte{tagSequence, 6, tagObject, 2, 0x2a, 3, tagOctets, 0}, 1<<20)),
+		"an extension": extended(t, list(t, ca, nil), element(tagSequence, []byte{tagObject, 2, 0x2a, 3}, element(tagOctets, make([]byte, 8<<20)))),
+		"a signature":  element(tagSequence, append(list(t, ca, nil)[4:], make([]byte, 8<<20)...)),
+	} {
+		var err error
+		if bytes := allocated(func() { _, err = ParseLists(text, b) }); err == nil || bytes > 128<<10 {
+			t.Errorf("%s of %d KiB: %v, with %d KiB allocated", what, len(text)>>10, err, bytes>>10)
+		}
+	}
 	u, err := NewUpdater(b, UpdaterConfig{
 		Fetch:   func(context.Context, string) ([]byte, error) { return list(t, issue(t, nil, "ca"), nil), nil },
 		Changed: func(*Trust) {},
@@ -69,6 +80,19 @@ func TestListsAreAuthenticatedBeforeTheyAreRead(t *testing.T) {
 	if _, err := u.fetchList(t.Context(), b, "http://here.test/crl"); err == nil || !strings.Contains(err.Error(), "not signed by its issuer") {
 		t.Errorf("a short list that was fetched: %v", err)
 	}
+}
+
+// extended returns a list with other extensions; its signature is no longer that of its content.
+func extended(t *testing.T, text der, extensions []byte) der {
+	t.Helper()
+	list, ok := text.take(tagSequence)
+	_, fields, _, ok2 := list.next()
+	var before []byte
+	for ok && ok2 && len(fields) > 0 && !fields.begins(contextual|constructed) {
+		_, _, whole, _ := fields.next()
+		before = append(before, whole...)
+	}
+	return element(tagSequence, element(tagSequence, before, element(contextual|constructed, element(tagSequence, extensions))), list)
 }
 
 // TestListsHoldLittle: a list is a set of hashes once its authority is known, and its bytes are forgotten.

@@ -17,6 +17,10 @@ import (
 // list is authenticated in the handshake that first shows the authority.
 const maxUnsigned = 512 << 10
 
+// maxHeader is the length in bytes of all of a list but its entries: names, times, extensions and the signature. It is parsed
+// before the signature is verified. A tiny extension takes 40 times its bytes.
+const maxHeader = 16 << 10
+
 // List is a certificate revocation list (RFC 5280 section 5). Its entries are read once its signature is verified: until then
 // it is bytes. It is safe for concurrent use.
 type List struct {
@@ -131,6 +135,9 @@ func parseHeader(text der) (*List, error) {
 			return nil, errEncoding
 		}
 	}
+	if n := len(before) + len(after) + len(list); n > maxHeader {
+		return nil, fmt.Errorf("the list has %d bytes besides its entries; allowed: %d bytes", n, maxHeader)
+	}
 	crl, err := x509.ParseRevocationList(element(tagSequence, element(tagSequence, before, after), list))
 	if err != nil {
 		return nil, err
@@ -150,6 +157,7 @@ func parseHeader(text der) (*List, error) {
 			return nil, fmt.Errorf("critical extension %v is not known", e.Id)
 		}
 	}
+	crl.Extensions = nil // they are read, and take more than their bytes
 	return l, nil
 }
 
