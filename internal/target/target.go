@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -67,7 +68,7 @@ func (p *Policy) host(ip netip.Addr) (Host, error) {
 	if err := p.restricted(ip); err != nil {
 		return Host{}, err
 	}
-	if v4, ok := embedded(ip); ok {
+	for _, v4 := range embedded(ip) {
 		if err := p.restricted(v4); err != nil {
 			return Host{}, err
 		}
@@ -84,8 +85,10 @@ func (p *Policy) At(h Host, port uint16) (Addr, error) {
 	if p.own.has(at) {
 		return Addr{}, ErrOwn
 	}
-	if v4, ok := embedded(h.ip); ok && p.own.has(netip.AddrPortFrom(v4, port)) {
-		return Addr{}, ErrOwn
+	for _, v4 := range embedded(h.ip) {
+		if p.own.has(netip.AddrPortFrom(v4, port)) {
+			return Addr{}, ErrOwn
+		}
 	}
 	return Addr{at}, nil
 }
@@ -144,23 +147,29 @@ var (
 	sixToFour  = netip.MustParsePrefix("2002::/16")       // RFC 3056 section 2
 )
 
-// embedded returns the IPv4 address in an IPv6 address that leads to it.
-func embedded(ip netip.Addr) (netip.Addr, bool) {
+// embedded returns the IPv4 addresses in an IPv6 address that may lead to them. A translator with the local-use prefix may
+// have any prefix within it that is at least as long, and each length has a place for the IPv4 address of its own.
+func embedded(ip netip.Addr) []netip.Addr {
 	if !ip.Is6() {
-		return netip.Addr{}, false
+		return nil
 	}
 	b := ip.As16()
+	at := func(i, j, k, l int) netip.Addr { return netip.AddrFrom4([4]byte{b[i], b[j], b[k], b[l]}) }
+	last := at(12, 13, 14, 15)
 	switch {
 	case ip.IsLoopback() || ip.IsUnspecified():
-		return netip.Addr{}, false
+		return nil
 	case mapped.Contains(ip.WithZone("")) || ip.Is4In6():
-		return ip.Unmap(), true
-	case compatible.Contains(ip), translated.Contains(ip), nat64.Contains(ip), nat64Local.Contains(ip):
-		return netip.AddrFrom4([4]byte(b[12:])), true
+		return []netip.Addr{ip.Unmap()}
+	case compatible.Contains(ip), translated.Contains(ip), nat64.Contains(ip):
+		return []netip.Addr{last}
+	case nat64Local.Contains(ip): // RFC 6052 section 2.2: octet 8 is skipped
+		all := []netip.Addr{at(6, 7, 9, 10), at(7, 9, 10, 11), at(9, 10, 11, 12), last}
+		return slices.DeleteFunc(all, netip.Addr.IsUnspecified) // where the address stands in another place
 	case sixToFour.Contains(ip):
-		return netip.AddrFrom4([4]byte(b[2:6])), true
+		return []netip.Addr{at(2, 3, 4, 5)}
 	}
-	return netip.Addr{}, false
+	return nil
 }
 
 // Guard holds the Policy of a running router for connections that are made by host name: its Control judges each address
