@@ -191,6 +191,32 @@ func TestRecipesNameRealTests(t *testing.T) {
 	}
 }
 
+// TestRulesNameRealTests: each row of "What cannot happen, and what makes it so" has three cells, and its tests exist.
+func TestRulesNameRealTests(t *testing.T) {
+	tests := testFuncs(t)
+	_, section, _ := strings.Cut(readDoc(t, "architecture.md"), "\n## What cannot happen, and what makes it so\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rules := 0
+	for line := range strings.Lines(section) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| **") || strings.HasPrefix(line, "| cannot") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if rules++; len(cells) != 3 {
+			t.Errorf("%d cells: %s", len(cells), line)
+			continue
+		}
+		for name := range strings.SplitSeq(cells[2], ",") {
+			if name = strings.TrimSpace(name); !tests[name] {
+				t.Errorf("docs/architecture.md: there is no test %q", name)
+			}
+		}
+	}
+	if rules < 20 {
+		t.Errorf("%d rules are found", rules)
+	}
+}
+
 // TestDecisionsHaveNumbers: each decision has a number of its own, the one that its heading says.
 func TestDecisionsHaveNumbers(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join("..", "..", "docs", "decisions", "0*.md"))
