@@ -17,10 +17,19 @@ func Source(object any) int {
 	return len(data)
 }
 
+// Precision is how Size.Compiled is counted.
+type Precision bool
+
+// The precisions.
+const (
+	Exact Precision = false // expressions are parsed, up to MaxExpressions of an object
+	Rough Precision = true  // no expression is parsed, and Size.Compiled is at least the exact one
+)
+
 // HTTPRoute returns what an HTTPRoute expands to at a number of places: host names of all listeners
 // that it attaches to, where a listener for all hosts has one.
-func HTTPRoute(spec *gatewayv1.HTTPRouteSpec, places int) Size {
-	var s Size
+func HTTPRoute(spec *gatewayv1.HTTPRouteSpec, places int, p Precision) Size {
+	s := Size{rough: p}
 	for i := range spec.Rules {
 		r := &spec.Rules[i]
 		for m := range r.Matches {
@@ -36,8 +45,8 @@ func HTTPRoute(spec *gatewayv1.HTTPRouteSpec, places int) Size {
 }
 
 // GRPCRoute returns what a GRPCRoute expands to at a number of places.
-func GRPCRoute(spec *gatewayv1.GRPCRouteSpec, places int) Size {
-	var s Size
+func GRPCRoute(spec *gatewayv1.GRPCRouteSpec, places int, p Precision) Size {
+	s := Size{rough: p}
 	if len(spec.Rules) == 0 {
 		s.rule(0, 0, places)
 	}
@@ -110,8 +119,15 @@ func (s *Size) condition(places int, name, value string, isExpression bool) {
 }
 
 func (s *Size) expression(there bool, text string) {
-	if there {
-		s.Expressions++
+	if !there {
+		return
+	}
+	if s.Expressions++; s.Expressions > MaxExpressions {
+		return // the object is refused: none of the others is parsed
+	}
+	if s.rough {
+		s.Compiled += expression.MostBytes(text, expression.Tenant())
+	} else {
 		s.Compiled += expression.Bytes(text, expression.Tenant())
 	}
 }

@@ -15,6 +15,8 @@ type Size struct {
 	Copied      int // bytes of text that are copied as they are, such as annotations for each of these Routes
 	Text        int // bytes of header values, paths, origins and other text that is compiled
 	Source      int // bytes of the object itself, as JSON
+
+	rough Precision
 }
 
 // Heap bytes that one unit of a figure takes at most. TestMemoryPerByte holds them to the heap.

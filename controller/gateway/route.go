@@ -32,7 +32,7 @@ type route struct {
 	parents   []gatewayv1.ParentReference
 	hostnames []gatewayv1.Hostname
 	rules     func(*translate.Compiler) []rule
-	size      func(places int) expansion.Size // without Source
+	size      func(places int, p expansion.Precision) expansion.Size // without Source
 }
 
 // rule is a rule of a route of any kind, with what its kind can say.
@@ -57,12 +57,12 @@ func (o *Objects) route(ref Ref) *route {
 	case kindHTTPRoute:
 		if r := o.HTTPRoutes.Get(ref.Key); r != nil {
 			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func(c *translate.Compiler) []rule { return httpRules(c, r) },
-				func(places int) expansion.Size { return expansion.HTTPRoute(&r.Spec, places) }}
+				func(places int, p expansion.Precision) expansion.Size { return expansion.HTTPRoute(&r.Spec, places, p) }}
 		}
 	case kindGRPCRoute:
 		if r := o.GRPCRoutes.Get(ref.Key); r != nil {
 			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func(c *translate.Compiler) []rule { return grpcRules(c, r) },
-				func(places int) expansion.Size { return expansion.GRPCRoute(&r.Spec, places) }}
+				func(places int, p expansion.Precision) expansion.Size { return expansion.GRPCRoute(&r.Spec, places, p) }}
 		}
 	case kindTLSRoute:
 		if r := o.TLSRoutes.Get(ref.Key); r != nil {
@@ -84,7 +84,9 @@ func (o *Objects) route(ref Ref) *route {
 func streamRoute[R any](ref Ref, object metav1.Object, parents []gatewayv1.ParentReference, hostnames []gatewayv1.Hostname, rules []R, backends func(*R) []gatewayv1.BackendRef) *route {
 	return &route{
 		ref, object, parents, hostnames, func(*translate.Compiler) []rule { return streamRules(rules, backends) },
-		func(places int) expansion.Size { return expansion.StreamRoute(rules, backends, places) },
+		func(places int, _ expansion.Precision) expansion.Size {
+			return expansion.StreamRoute(rules, backends, places)
+		},
 	}
 }
 

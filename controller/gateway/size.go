@@ -22,7 +22,8 @@ func (j *Judge) Waiting() int { return j.waiting.Len() }
 // Oldest returns the smallest stamp of the routes that wait, if there are any.
 func (j *Judge) Oldest() (stamp uint64, ok bool) { return j.waiting.Oldest() }
 
-// costOf returns what a route costs that waits.
+// costOf returns what a route costs that waits. The first route of each namespace is looked at for each batch: that costs
+// no more than reading its text.
 func (j *Judge) costOf(o *Objects, ref Ref) int {
 	cost := 1 << 10
 	if before := j.result.Routes[ref]; before != nil {
@@ -33,7 +34,7 @@ func (j *Judge) costOf(o *Objects, ref Ref) int {
 		return cost
 	}
 	trial := judged{route: r, parents: j.parentsOf(o, r)}
-	size := r.size(trial.places())
+	size := r.size(trial.places(), expansion.Rough)
 	if size.Check() != "" {
 		return cost + size.Text
 	}
@@ -56,7 +57,7 @@ func (j *Judge) attach(o *Objects, r *route, before *judged) {
 	} else {
 		out.source = expansion.Source(r.object)
 	}
-	size := r.size(out.places())
+	size := r.size(out.places(), expansion.Exact)
 	size.Source = out.source
 	if out.refused = size.Check(); out.refused == "" {
 		j.ledger.Set(r.ref, size)

@@ -21,14 +21,28 @@ func Count(text string, limits Limits) int {
 
 // Bytes returns the memory that an expression takes at most, without making it.
 func Bytes(text string, limits Limits) int {
+	if most := MostBytes(text, limits); most < limits.Size || hasClasses(text) {
+		return most
+	}
 	n := Count(text, limits)
-	switch {
-	case n > limits.Instructions: // it is refused
+	if n > limits.Instructions { // it is refused
 		return 0
-	case strings.Contains(text, `\p`) || strings.Contains(text, `\P`): // classes of hundreds of ranges
-		return limits.Size
 	}
 	return min(n*bytesPerInstruction+fixedBytes+len(text)*bytesPerByte, limits.Size)
+}
+
+// MostBytes returns no less than Bytes, and does not parse the expression.
+func MostBytes(text string, limits Limits) int {
+	if hasClasses(text) || strings.Contains(text, "{") { // classes of hundreds of ranges, or repetitions
+		return limits.Size
+	}
+	n := instructionsPerByte*len(text) + 2
+	return min(n*bytesPerInstruction+fixedBytes+len(text)*bytesPerByte, limits.Size)
+}
+
+// hasClasses reports whether text may have Unicode classes.
+func hasClasses(text string) bool {
+	return strings.Contains(text, `\p`) || strings.Contains(text, `\P`)
 }
 
 // What Bytes counts with.
@@ -36,4 +50,5 @@ const (
 	bytesPerInstruction = 64
 	bytesPerByte        = 64 // of classes: a range or two for each byte
 	fixedBytes          = 512
+	instructionsPerByte = 2 // without repetitions: "*" has two, and most bytes have one or none
 )

@@ -36,8 +36,9 @@ func Tenant() Limits { return Limits{Text: 1024, Instructions: 2048, Size: 64 <<
 // Operator returns the limits of expressions in options of the router.
 func Operator() Limits { return Limits{Text: 16 << 10, Instructions: 16 << 10, Size: 1 << 20} }
 
-// maxClasses is the number of Unicode classes in an expression, such as \pL: the parser copies a table of some KiB for each.
-const maxClasses = 16
+// maxClasses is the number of Unicode classes in an expression, such as \pL: the parser copies a table of some KiB for each,
+// and sorts it where letter case is ignored.
+const maxClasses = 4
 
 // ErrTooLarge is the error of an expression beyond its limits. Its message has the figure and the limit.
 var ErrTooLarge = errors.New("regular expression is too large")
