@@ -186,9 +186,9 @@ func (g genes) grown(t *testing.T) (heap, bytes int) {
 // takes no more than expansion.ObjectAllowance and expansion.BytesPerByte for each of its bytes, many
 // of a namespace no more than expansion.NamespaceAllowance and as much.
 func TestMemoryPerByte(t *testing.T) {
-	steps, copies := 6, 20
+	steps, copies := 1, 8
 	if !testing.Short() {
-		steps = 60
+		steps, copies = 60, 20
 	}
 	random := rand.New(rand.NewPCG(34, 4))
 	seeds := [geneKinds][]genes{
