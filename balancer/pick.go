@@ -146,9 +146,9 @@ func (s *set) pickServer(cursor *atomic.Uint64, in *Pick) int {
 	return s.another(i, in.Exclude)
 }
 
-// another returns the first active server from i on that is not excluded and not in doubt. If all
-// that are not excluded are in doubt it returns the first of them, and -1 if there is none. When a
-// node is lost several servers fail together, and a request has few attempts.
+// another returns the first active server from i on that is neither excluded nor in doubt, else
+// the first that is not excluded, else -1. Servers in doubt are avoided because a lost node makes
+// several servers fail together, and a request has few attempts.
 func (s *set) another(i int, few []*Server) int {
 	second := -1
 	for range s.active {
@@ -165,8 +165,8 @@ func (s *set) another(i int, few []*Server) int {
 	return second
 }
 
-// excluded reports whether m has the endpoint of one of few servers. A pod that two services of
-// a pool select is two members with one endpoint.
+// excluded reports whether m shares its endpoint with one of few servers. A pod that two services
+// of a pool select is two members with one endpoint.
 func excluded(few []*Server, m *member) bool {
 	for _, e := range few {
 		if e.endpoint == m.endpoint {

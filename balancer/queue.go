@@ -81,10 +81,10 @@ type queue struct {
 	any    line
 	ticket uint64
 	length atomic.Int64 // waiters of all lines; read by all requests, and changed with the rest, by those that wait
-	quota  *quota       // that of the pool's set, nil = none; its waiters are counted there too
+	quota  *quota       // quota of the pool's set, nil = none; it counts the waiters too
 }
 
-// count counts n waiters more. The lock is held.
+// count adds n waiters to the counters. The caller holds the lock.
 func (q *queue) count(n int64) {
 	q.length.Add(n)
 	if q.quota != nil {
@@ -92,8 +92,8 @@ func (q *queue) count(n int64) {
 	}
 }
 
-// join makes q count its waiters for the quota of next. Servers that waiters may get are known to it from
-// then on, so that requests of other pools make places for them. The lock is held.
+// join counts the waiters of q in the quota of next and registers their servers there. From then
+// on a finished request of another pool wakes them. The caller holds the lock.
 func (q *queue) join(next *set) {
 	n := q.length.Load()
 	if q.quota != next.quota {

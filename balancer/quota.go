@@ -7,12 +7,12 @@ import (
 	"turnout/internal/shared"
 )
 
-// quota is what the pools of one PoolConfig.Scope have in common: the requests that each endpoint has of
-// all of them, which PoolConfig.Limit bounds, and how many requests wait for one.
+// quota counts for all pools of one PoolConfig.Scope together: the requests of each endpoint,
+// which PoolConfig.Limit bounds, and the requests that wait for an endpoint.
 type quota struct {
 	scope   string
-	users   int          // pools whose set has it; guarded by Registry.mu
-	waiting atomic.Int64 // waiters of all queues that have it
+	users   int          // pools with this quota; guarded by Registry.mu
+	waiting atomic.Int64 // waiters in all queues of these pools
 
 	mu    shared.Mutex
 	slots map[*Endpoint]*quotaSlot
@@ -26,7 +26,8 @@ type quotaSlot struct {
 	servers  atomic.Pointer[[]*Server] // of all pools of the quota that may use it; changed with quota.mu held
 }
 
-// quota returns the one of a configuration, which gets one more user, nil for none. r.mu is held.
+// quota returns the quota of a configuration, nil for none, and adds one user. The caller holds
+// r.mu.
 func (r *Registry) quota(cfg *PoolConfig) *quota {
 	if cfg.Scope == "" || cfg.limit() == 0 {
 		return nil
@@ -40,7 +41,7 @@ func (r *Registry) quota(cfg *PoolConfig) *quota {
 	return q
 }
 
-// quitQuota ends one use of q, which may be nil. r.mu is held.
+// quitQuota removes one user of q, which may be nil. The caller holds r.mu.
 func (r *Registry) quitQuota(q *quota) {
 	if q == nil {
 		return
@@ -50,7 +51,7 @@ func (r *Registry) quitQuota(q *quota) {
 	}
 }
 
-// forgetRetired forgets endpoints that are retired: nothing is sent to them any more.
+// forgetRetired removes the slots of retired endpoints, which get no more requests.
 func (q *quota) forgetRetired() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,7 +62,7 @@ func (q *quota) forgetRetired() {
 	}
 }
 
-// slotIn returns where the requests of s are counted for q.
+// slotIn returns the slot of q that counts the requests of s.
 func (s *Server) slotIn(q *quota) *quotaSlot {
 	if t := s.slot.Load(); t != nil && t.quota == q {
 		return t
@@ -84,8 +85,8 @@ func (s *Server) slotIn(q *quota) *quotaSlot {
 	return t
 }
 
-// tryQuota is tryLease for a set with a quota. A server counts its own requests as well: some may have
-// begun before there was a limit.
+// tryQuota is tryLease for a set with a quota. A server counts its own requests as well: some may
+// have begun before there was a limit.
 func (s *Server) tryQuota(in *Pick, set *set, sticky bool) (Lease, bool) {
 	t, limit := s.slotIn(set.quota), int64(set.limit)
 	if s.counters.inFlight.Load() >= limit {
@@ -107,8 +108,8 @@ func (s *Server) tryQuota(in *Pick, set *set, sticky bool) (Lease, bool) {
 	}
 }
 
-// release ends one request of the endpoint, and calls waiters of all pools for which it makes a place.
-// They take turns: the search begins at another pool each time.
+// release ends one request of the endpoint, and wakes waiters of all pools that the free place can
+// serve. The search begins at another pool each time, so that pools take turns.
 func (t *quotaSlot) release() {
 	t.inFlight.Add(-1)
 	if t.quota.waiting.Load() <= 0 {

@@ -27,9 +27,9 @@ func (w *quotaWorld) finish() {
 	}
 }
 
-// TestLimitHoldsForAScope draws pools that share pods, requests, ends, updates and changes of the limit at
-// random. No endpoint has more requests of all pools together than the limit, and nobody waits while an
-// endpoint of its pool has a place.
+// TestLimitHoldsForAScope draws pools that share pods, requests, ends, updates and changes of the
+// limit at random. No endpoint has more requests of all pools together than the limit, and nobody
+// waits while an endpoint of its pool has a place.
 func TestLimitHoldsForAScope(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 20))

@@ -30,8 +30,8 @@ type Server struct {
 	errors    atomic.Int32          // 5xx answers in a row
 	ejections atomic.Int32          // since the last good answer
 	ejected   atomic.Bool
-	traffic   atomic.Pointer[Traffic]   // nil = nothing was sent to it yet
-	slot      atomic.Pointer[quotaSlot] // of its pool's quota, nil = it has been in none; with it a Server is two cache lines
+	traffic   atomic.Pointer[Traffic]   // nil = no request was sent yet
+	slot      atomic.Pointer[quotaSlot] // of its pool's quota, nil = no quota yet; keeps a Server at two cache lines
 }
 
 func clampWeight(w int) uint32 { return uint32(min(max(w, 0), MaxWeight)) }
@@ -92,7 +92,8 @@ func (s *Server) Traffic() *Traffic {
 	return s.traffic.Load()
 }
 
-// Private returns the number of connections to the server that are kept for one client connection each.
+// Private returns the number of connections to the server that are kept for one client connection
+// each.
 func (s *Server) Private() int64 {
 	if t := s.traffic.Load(); t != nil {
 		return t.Private.Load()
@@ -150,7 +151,7 @@ type Lease struct {
 	server    *Server
 	sticky    bool
 	uncounted bool       // of Peek
-	slot      *quotaSlot // where it is counted besides, nil = nowhere
+	slot      *quotaSlot // second counter of the lease, nil = none
 }
 
 // Server returns the chosen server, nil for the zero value and after Release.

@@ -53,7 +53,7 @@ type TLSConfig struct {
 	CertPEM, KeyPEM string
 
 	ALPN []protocol.Protocol // protocols offered, in order
-	// Roots are those of CA and System, which the caller has parsed; nil = they are parsed.
+	// Roots are the roots of CA and System, parsed by the caller; nil = NewTLS parses them.
 	Roots *certchain.Set
 }
 

@@ -5,16 +5,16 @@ import (
 	"turnout/controller/turns"
 )
 
-// A batch handles all events that have come, which only notes what they change, and then as much of
-// the work that follows as a budget allows. The rest waits, by namespace, for the batches after it: a
-// namespace with much to do delays the others by one batch, however much it has.
+// A batch records the changes of all pending events and then does as much of the resulting work as
+// a budget allows. The rest waits by namespace for later batches. So a namespace delays the others
+// by one batch at most, however much work it has.
 
-// batchBudget is how much the objects of a batch may cost, of each of the three kinds: Routes,
-// Ingresses, and objects of the Gateway API. A unit is a byte of memory that is made, see
-// expansion.Size.Bytes; 64 KiB take about 1 ms.
+// batchBudget is the cost limit of a batch for each of three kinds: Routes, Ingresses, and objects
+// of the Gateway API. A unit is a byte of memory made, see expansion.Size.Bytes. 64 KiB take about
+// 1 ms.
 const batchBudget = 1 << 20
 
-// Costs of objects whose expansion is not counted, in the same unit.
+// Costs of objects without a counted expansion, in the same unit.
 const (
 	costRoute   = 4 << 10 // to judge and translate a Route, besides its text
 	costTouched = 256     // to give the pools of a Route their servers
@@ -22,7 +22,7 @@ const (
 	costText    = 4       // for each byte of a Route
 )
 
-// begin takes what the batch handles. The first table is made of everything at once.
+// begin takes work from the queues for this batch. The first table has no budget.
 func (s *state) begin() {
 	budget := turns.Unlimited()
 	if s.published {
@@ -50,16 +50,16 @@ func (s *state) begin() {
 	}
 }
 
-// Waiting returns how many objects wait for later batches. Any goroutine may call it.
+// Waiting returns the number of objects that wait for later batches. Any goroutine may call it.
 func (c *Controller) Waiting() int { return int(c.waiting.Load()) }
 
-// judgeAgain has a route judged and translated again, by this batch or a later one.
+// judgeAgain queues a route to be judged and translated again, in this batch or a later one.
 func (s *state) judgeAgain(r *route) {
 	r.stale = true
 	s.waiting.Add(r, s.stamp)
 }
 
-// costOf returns what a route costs that waits.
+// costOf returns the cost of a waiting route.
 func costOf(r *route) int {
 	if !r.stale {
 		return costTouched
@@ -71,13 +71,13 @@ func costOf(r *route) int {
 	return cost
 }
 
-// costOfIngress returns what an Ingress costs that waits.
+// costOfIngress returns the cost of a waiting Ingress.
 func costOfIngress(in *anIngress) int {
 	return costRule * (len(in.rules) + ingress.Rules(in.object))
 }
 
-// unfinished returns how many objects wait for later batches, and the stamp of the one that waits
-// longest.
+// unfinished returns the number of objects that wait for later batches, and the oldest stamp among
+// them.
 func (s *state) unfinished() (n int, oldest uint64) {
 	oldest = s.stamp + 1
 	note := func(waiting int, stamp uint64, ok bool) {

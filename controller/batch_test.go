@@ -17,8 +17,8 @@ import (
 	"turnout/routing"
 )
 
-// worst returns events of a namespace whose objects cost the owner most: HTTPRoutes that expand to as
-// many rules as they may.
+// worst returns events of a namespace whose objects cost the owner most: HTTPRoutes that expand to
+// as many rules as they may.
 func worst(n, generation int) (events []source.Event) {
 	for i := range n {
 		e := anHTTPRoute(fmt.Sprint("flood", i))
@@ -35,7 +35,8 @@ func worst(n, generation int) (events []source.Event) {
 	return events
 }
 
-// calm returns a Route and an HTTPRoute of another namespace, for a host name that tells its version.
+// calm returns a Route and an HTTPRoute of another namespace, for a host name that tells its
+// version.
 func calm(version int) []source.Event {
 	route := aRoute("calm", fmt.Sprintf("route%d.calm.test", version), 1)
 	route.Key.Namespace, route.Object.(*routev1.Route).Namespace = "calm", "calm"

@@ -113,7 +113,7 @@ type Config struct {
 	Gateways   GatewayReporter
 	Sockets    Sockets
 	ConfigMaps ConfigMaps
-	Targets    *target.Guard   // receives the policy of targets whenever it changes; nil = it is used for endpoints only
+	Targets    *target.Guard   // receives each new policy of targets; nil = the policy applies to endpoints only
 	Status     status.Reporter // takes the status of routes; nil = it is only shown
 	HoldOff    time.Duration   // quiet to wait for after a change that is not the first; 0 = 10 ms
 	Ceiling    time.Duration   // longest time changes can put off handling, where they are many; 0 = 250 ms

@@ -23,7 +23,7 @@ type Controller struct {
 	ready chan struct{}
 	asks  chan func(*state) // the owner calls them
 
-	waiting atomic.Int64 // objects whose changes wait for the batches after the last one
+	waiting atomic.Int64 // objects with changes that wait for the next batches
 }
 
 // New returns a controller that has published nothing yet. It fails when cfg cannot be
@@ -70,7 +70,8 @@ func (c *Controller) SetDefaultDestinationCA(next []byte) error {
 	return nil
 }
 
-// SetOwn replaces the set of the router's own listeners, to which no endpoint may lead. Any goroutine may call it.
+// SetOwn replaces the set of the router's own listeners. Endpoints there are refused. Any
+// goroutine may call it.
 func (c *Controller) SetOwn(own *target.Own) { c.inbox.setOwn(own) }
 
 // SetGatewayRefusals says why Gateways do not get the objects that they need, all of them each time; the map is the controller's. Any goroutine may call it.

@@ -8,8 +8,8 @@ import (
 	"turnout/controller/source"
 )
 
-// placeGateways opens and closes the ports of Gateways, and finds out which addresses these have. Before a port is opened,
-// no endpoint leads to it any more.
+// placeGateways opens and closes the ports of Gateways, and determines their addresses. Before it
+// opens a port, endpoints that lead to the port are removed.
 func (s *state) placeGateways() {
 	g := &s.gateways
 	if !g.serves() || !g.moved {

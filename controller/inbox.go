@@ -146,7 +146,7 @@ func (b *inbox) takeDestinationCA() []byte {
 	return takeLeft(b, &b.destination)
 }
 
-// setOwn leaves the next own listeners.
+// setOwn stores the next set of own listeners.
 func (b *inbox) setOwn(own *target.Own) {
 	leave(b, &b.own, own)
 }

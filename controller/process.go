@@ -94,7 +94,7 @@ func (s *state) judge() plan {
 	return p
 }
 
-// refillTouched gives the routes whose endpoints have changed the new ones.
+// refillTouched updates the servers of routes with changed endpoints.
 func (s *state) refillTouched() {
 	for r := range s.touched {
 		if r.result != nil {

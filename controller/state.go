@@ -87,7 +87,7 @@ type route struct {
 	refused *admit.Verdict        // by itself; nil = it is not
 	verdict *admit.Verdict        // after all; read-only, never nil
 	waiting bool                  // for its secret; verdict is not decided
-	stale   bool                  // it is in state.waiting to be judged again, not only for its endpoints
+	stale   bool                  // in state.waiting to be judged again, not only for its endpoints
 	served  bool                  // the table has it
 	servers uint32                // number of endpoints it has
 	rules   int                   // how many rules the table has of it, if it is served

@@ -67,8 +67,9 @@ func (s *state) admitTargets(places *target.Own) {
 	}
 }
 
-// ownPlaces adds to own the listeners that Gateways have: their local ports, the addresses of their Services, and the
-// pods of the router, of which this process is one. pods names the Service of those pods, and may be zero.
+// ownPlaces adds to own the listeners that Gateways have: their local ports, the addresses of
+// their Services, and the pods of the router, of which this process is one. pods names the Service
+// of those pods, and may be zero.
 func (g *gateways) ownPlaces(own *target.Own, pods source.Key, services func(source.Key) *service) *target.Own {
 	var listening []netip.AddrPort
 	for _, socket := range g.sockets {

@@ -21,8 +21,9 @@ import (
 	"turnout/routing"
 )
 
-// everyKind returns a Gateway and one object of each kind that leads to Service s: a Route with a mirror and a canary, an
-// HTTPRoute with a mirror, a GRPCRoute, and a TLSRoute, a TCPRoute and a UDPRoute.
+// everyKind returns a Gateway and one object of each kind that leads to Service s: a Route with a
+// mirror and a canary, an HTTPRoute with a mirror, a GRPCRoute, and a TLSRoute, a TCPRoute and a
+// UDPRoute.
 func everyKind() []source.Event {
 	listeners := []gatewayv1.Listener{
 		{Name: "http", Port: 80, Protocol: gatewayv1.HTTPProtocolType},
@@ -125,8 +126,9 @@ func (r *gatewayRig) reach(t *testing.T) map[string]string {
 	return found
 }
 
-// TestEveryKindRefusesOwnAddresses: no object of any kind leads to where the router listens, to a port of a Gateway that is
-// about to be opened, or to the metadata service of a cloud; and each leads there again when that is another's.
+// TestEveryKindRefusesOwnAddresses: no object of any kind leads to where the router listens, to a
+// port of a Gateway that is about to be opened, or to the metadata service of a cloud; and each
+// leads there again when that is another's.
 func TestEveryKindRefusesOwnAddresses(t *testing.T) {
 	r := newGatewayRig(t, GatewayOptions{})
 	own := func(ports ...uint16) *target.Own {
@@ -179,7 +181,8 @@ func TestEveryKindRefusesOwnAddresses(t *testing.T) {
 	check("once it is open", "10.0.0.1:8080")
 }
 
-// TestServicesOfTheRouterAreOwn: the addresses of Services that lead to the router, and its other pods, are refused, too.
+// TestServicesOfTheRouterAreOwn: the addresses of Services that lead to the router, and its other
+// pods, are refused, too.
 func TestServicesOfTheRouterAreOwn(t *testing.T) {
 	pods := source.Key{Namespace: "ns", Name: "routers"}
 	r := newGatewayRig(t, GatewayOptions{Pods: pods})

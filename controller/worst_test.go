@@ -53,8 +53,8 @@ func (g genes) mutated(r *rand.Rand) genes {
 	return g
 }
 
-// events returns the objects that the genes describe, of which the first are not measured: those that
-// a Gateway has, which is an object of its own.
+// events returns the objects that the genes describe, of which the first are not measured: those
+// that a Gateway has, which is an object of its own.
 func (g genes) events() (before, measured []source.Event) {
 	for i := range max(g.copies, 1) {
 		name := fmt.Sprint("o", i)
@@ -183,8 +183,8 @@ func (g genes) grown(t *testing.T) (heap, bytes int) {
 }
 
 // TestMemoryPerByte searches for legal objects that take most memory for their bytes. One object
-// takes no more than expansion.ObjectAllowance and expansion.BytesPerByte for each of its bytes, many
-// of a namespace no more than expansion.NamespaceAllowance and as much.
+// takes no more than expansion.ObjectAllowance and expansion.BytesPerByte for each of its bytes,
+// many of a namespace no more than expansion.NamespaceAllowance and as much.
 func TestMemoryPerByte(t *testing.T) {
 	steps, copies := 1, 8
 	if !testing.Short() {

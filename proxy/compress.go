@@ -50,8 +50,8 @@ func (c *compressor) end() []byte {
 	return c.out.Bytes()
 }
 
-// compressor returns a compressor for a response of a namespace, nil when the share of the namespace is
-// in use.
+// compressor returns a compressor for a response of a namespace, nil when the share of the
+// namespace is in use.
 func (w *Worker) compressor(namespace string) *compressor {
 	if !w.compressing.Take(namespace, 1) {
 		w.Reached(bound.Compressors)

@@ -5,7 +5,8 @@ import (
 	"turnout/routing/cors"
 )
 
-// preflight responds to a CORS preflight. False: the request is none; its origin is kept for the response.
+// preflight responds to a CORS preflight. False: the request is none; its origin is kept for the
+// response.
 func (ex *Exchange) preflight() bool {
 	h := ex.req
 	ex.origin = field.Get(h.Fields, "origin")

@@ -157,8 +157,8 @@ func (ex *Exchange) UpstreamDrained() {
 	ex.w.leave(was)
 }
 
-// ResponseInformational relays a 1xx head (RFC 9110 section 15.2) that Holds has not held. HTTP/1.0 has
-// none.
+// ResponseInformational relays a 1xx head (RFC 9110 section 15.2) that Holds has not held.
+// HTTP/1.0 has none.
 func (ex *Exchange) ResponseInformational(h *Head) {
 	was, heeded := ex.enter(eventInformational)
 	if heeded {

@@ -408,8 +408,8 @@ func (ex *Exchange) drop(f Fault) {
 // Uploads reports whether a body is to be sent, now or later.
 func (ex *Exchange) Uploads() bool { return !ex.reqEnd || len(ex.kept()) > 0 }
 
-// NeedsHTTP1 reports whether only HTTP/1.1 can carry the request: it asks for another protocol, or the pod refused it over
-// HTTP/2 for that reason (RFC 9113 section 7, HTTP_1_1_REQUIRED).
+// NeedsHTTP1 reports whether only HTTP/1.1 can carry the request: it asks for another protocol, or
+// the pod refused it over HTTP/2 for that reason (RFC 9113 section 7, HTTP_1_1_REQUIRED).
 func (ex *Exchange) NeedsHTTP1() bool { return ex.req.Upgrade != nil || ex.http1 }
 
 // RequireHTTP1 notes that the pod refused the request over HTTP/2. UpstreamFault follows.

@@ -10,8 +10,8 @@ import (
 	"turnout/routing"
 )
 
-// TestReturnedRequestsDoNotMultiply: what makes several requests of one happens at the first pass only.
-// A copy carries the hop of the router that made it, and so does what comes back by a route.
+// TestReturnedRequestsDoNotMultiply: what makes several requests of one happens at the first pass
+// only. A copy carries the hop of the router that made it, and so does what comes back by a route.
 func TestReturnedRequestsDoNotMultiply(t *testing.T) {
 	for _, returned := range []bool{false, true} {
 		r := newRuleRig(t, func(s *routing.RuleSpec) {
@@ -43,8 +43,8 @@ func TestReturnedRequestsDoNotMultiply(t *testing.T) {
 	}
 }
 
-// TestCopyEndsAtTheHeadOfItsResponse: a long response is not read, and a short one leaves its connection
-// usable.
+// TestCopyEndsAtTheHeadOfItsResponse: a long response is not read, and a short one leaves its
+// connection usable.
 func TestCopyEndsAtTheHeadOfItsResponse(t *testing.T) {
 	piece := make([]byte, 8<<10)
 	for name, c := range map[string]struct {
@@ -84,8 +84,8 @@ func TestCopyEndsAtTheHeadOfItsResponse(t *testing.T) {
 	}
 }
 
-// TestNamespacesHaveSharesOfEachPool: a namespace that takes all it can of a pool of the worker leaves
-// some of it to another one, and works on without what it does not get.
+// TestNamespacesHaveSharesOfEachPool: a namespace that takes all it can of a pool of the worker
+// leaves some of it to another one, and works on without what it does not get.
 func TestNamespacesHaveSharesOfEachPool(t *testing.T) {
 	gzipped := func(r *rig) bool {
 		r.ready()

@@ -9,15 +9,16 @@ import (
 	"turnout/routing"
 )
 
-// A copy of a request is collected while the request passes, and is sent once the request is complete:
-// nothing of a request waits for a copy. Each copy is an Exchange of its own without a client and with a
-// route of its own (routing.Mirror). It ends with the head of the response.
+// A copy of a request is collected while the request passes, and is sent once the request is
+// complete: nothing of a request waits for a copy. Each copy is an Exchange of its own without a
+// client and with a route of its own (routing.Mirror). It ends with the head of the response.
 const (
 	mirroredBody = 128 << 10 // bytes of a request's body; a request with more is not copied
 	maxMirrored  = 4 << 20   // bytes of all copies of a worker, shared by namespaces
 	maxCopies    = 1024      // copies of a worker, shared by namespaces
 
-	// A response that is complete within these leaves its connection usable; otherwise that is closed.
+	// A response that is complete within these leaves its connection usable; otherwise that is
+	// closed.
 	copyRest  = 16 << 10              // bytes after the head
 	copyGrace = 50 * time.Millisecond // time after the head
 )
@@ -36,8 +37,9 @@ type requestCopy struct {
 }
 
 // copyRequest begins the copies for those mirrors of the route that take the request. The rule has
-// changed the request already, a backend has not; ip is for X-Forwarded-For. A request that has been
-// at this router before is not copied, whether it is a copy itself or has come back by a route.
+// changed the request already, a backend has not; ip is for X-Forwarded-For. A request that has
+// been at this router before is not copied, whether it is a copy itself or has come back by a
+// route.
 func (ex *Exchange) copyRequest(h *Head, ip []byte) {
 	if ex.cfg.Rehearse || h.Upgrade != nil {
 		return
@@ -134,8 +136,8 @@ func (ex *Exchange) copyData(p []byte) {
 	}
 }
 
-// dropCopies gives up the copies of a request that is not complete: a bound was reached, or the request
-// has ended before.
+// dropCopies gives up the copies of a request that is not complete: a bound was reached, or the
+// request has ended before.
 func (ex *Exchange) dropCopies() {
 	c := ex.copies
 	ex.copies = nil

@@ -18,20 +18,23 @@ const (
 	maxPrivateWaiting = 32 // requests that wait for a private connection
 )
 
-// PrivateConn is an upstream connection that belongs to one client connection. Its codec implements it.
+// PrivateConn is an upstream connection that belongs to one client connection. Its codec
+// implements it.
 type PrivateConn interface {
-	// Take binds the idle connection to ex. It returns nil if the connection cannot be used any more; it is closed then.
+	// Take binds the idle connection to ex. It returns nil if the connection cannot be used any
+	// more; it is closed then.
 	Take(ex *Exchange) Upstream
 	// Close closes the idle connection.
 	Close()
 }
 
-// PrivateSet holds the private connections of one client connection: upstream connections that the pod authenticates as a
-// whole, by NTLM or Negotiate. It belongs to the loop of the client connection. The zero value is empty.
+// PrivateSet holds the private connections of one client connection: upstream connections that the
+// pod authenticates as a whole, by NTLM or Negotiate. It belongs to the loop of the client
+// connection. The zero value is empty.
 type PrivateSet struct{ first *Private }
 
-// Private is the hold of a client connection on one upstream connection. Its scope is a pool: a login counts for the route and
-// backend where it was made.
+// Private is the hold of a client connection on one upstream connection. Its scope is a pool: a
+// login counts for the route and backend where it was made.
 type Private struct {
 	next    *Private
 	set     *PrivateSet // nil = the client connection has ended
@@ -79,12 +82,13 @@ func (s *PrivateSet) size() (n int) {
 	return n
 }
 
-// Authenticates reports whether the request has credentials that authenticate its connection. Such a request uses HTTP/1.1 and
-// a connection that no other client has used, or will use.
+// Authenticates reports whether the request has credentials that authenticate its connection. Such
+// a request uses HTTP/1.1 and a connection that no other client has used, or will use.
 func (ex *Exchange) Authenticates() bool { return ex.credentials }
 
-// Claim makes the connection that ex uses private. It returns nil if the connection is not kept for the client's next request:
-// it has to be closed after the response. Codecs call it at the first sign of connection authentication, in either direction.
+// Claim makes the connection that ex uses private. It returns nil if the connection is not kept
+// for the client's next request: it has to be closed after the response. Codecs call it at the
+// first sign of connection authentication, in either direction.
 func (ex *Exchange) Claim(c PrivateConn) *Private {
 	w, set := ex.w, ex.client.Private
 	ex.claimed = true
@@ -130,8 +134,9 @@ func (p *Private) Return(midway bool) (kept bool) {
 	return true
 }
 
-// reserved reports whether the connection waits for the next step of a login, which ex is not. An HTTP/1.1 client sends one
-// request at a time, so that its next request is the next step, or the end of the login.
+// reserved reports whether the connection waits for the next step of a login, which ex is not. An
+// HTTP/1.1 client sends one request at a time, so that its next request is the next step, or the
+// end of the login.
 func (p *Private) reserved(ex *Exchange) bool {
 	return p.midway != 0 && !ex.continues && ex.multiplexed() && ex.cfg.Clock.Now() < p.midway
 }
@@ -147,7 +152,8 @@ func (p *Private) give(ex *Exchange) bool {
 	return true
 }
 
-// Ended releases what the connection holds, because it is closed or became a tunnel. Waiting requests get other connections.
+// Ended releases what the connection holds, because it is closed or became a tunnel. Waiting
+// requests get other connections.
 func (p *Private) Ended() {
 	if s := p.set; s != nil {
 		at := &s.first
@@ -178,8 +184,9 @@ func (p *Private) leave(ex *Exchange) {
 	}
 }
 
-// usePrivate sends the request on the private connection of the client, or has it wait for that. It reports false if the request
-// needs another connection. A gRPC call does: it cannot use HTTP/1.1.
+// usePrivate sends the request on the private connection of the client, or has it wait for that.
+// It reports false if the request needs another connection. A gRPC call does: it cannot use
+// HTTP/1.1.
 func (ex *Exchange) usePrivate() bool {
 	p := ex.client.Private.of(ex.pool)
 	switch {
@@ -203,8 +210,8 @@ func (ex *Exchange) usePrivate() bool {
 	return true
 }
 
-// resign ends the wait for the private connection: the request uses another one, which is closed after its response if it
-// authenticates.
+// resign ends the wait for the private connection: the request uses another one, which is closed
+// after its response if it authenticates.
 func (ex *Exchange) resign() {
 	was, heeded := ex.enter(eventReady)
 	if heeded {

@@ -7,9 +7,9 @@ import (
 	"turnout/internal/bound"
 )
 
-// maxWaiting is how many exchanges and relays of a worker wait for a server or for their next attempt.
-// Namespaces share it. A request without a place is answered 503, and one that has failed is not sent
-// again.
+// maxWaiting is how many exchanges and relays of a worker wait for a server or for their next
+// attempt. Namespaces share it. A request without a place is answered 503, and one that has failed
+// is not sent again.
 const maxWaiting = 8192
 
 // takePlace takes a place among the waiting requests, if the share of the namespace has one left.

@@ -29,15 +29,16 @@ func bodySize(n int) (step, size int) {
 	return 2, refusedBody
 }
 
-// keptBody holds the body bytes of a request that were sent before its response has begun. It belongs to one exchange, and
-// only that exchange gives it back: whether a request can be sent again never changes because of another request.
+// keptBody holds the body bytes of a request that were sent before its response has begun. It
+// belongs to one exchange, and only that exchange gives it back: whether a request can be sent
+// again never changes because of another request.
 type keptBody struct {
 	b         []byte // its capacity is one of bodySize
 	namespace string // whose share it takes
 }
 
-// bodies are the kept bodies of a worker. A new body that exceeds the share of its namespace is not kept; its request is sent
-// once.
+// bodies are the kept bodies of a worker. A new body that exceeds the share of its namespace is
+// not kept; its request is sent once.
 type bodies struct {
 	share share.Pool // of the capacities
 	free  [bodySizes]spare.List[keptBody]
@@ -46,7 +47,8 @@ type bodies struct {
 // Kept returns the memory of the request bodies that are kept for another attempt, in bytes.
 func (w *Worker) Kept() int { return w.bodies.share.Used() }
 
-// lend returns an empty body with space for n bytes, at most refusedBody; nil if the namespace has used up its share.
+// lend returns an empty body with space for n bytes, at most refusedBody; nil if the namespace has
+// used up its share.
 func (s *bodies) lend(namespace string, n int) *keptBody {
 	step, size := bodySize(n)
 	if !s.share.Take(namespace, size) {
@@ -68,14 +70,16 @@ func (s *bodies) giveBack(k *keptBody) {
 	s.free[step].Put(k)
 }
 
-// trim leaves the memory of unused bodies to the collector, except for as many as were used since the last call.
+// trim leaves the memory of unused bodies to the collector, except for as many as were used since
+// the last call.
 func (s *bodies) trim() {
 	for i := range s.free {
 		s.free[i].Trim()
 	}
 }
 
-// kept returns the body bytes that another attempt sends: those kept so far, or the whole body of a copy.
+// kept returns the body bytes that another attempt sends: those kept so far, or the whole body of
+// a copy.
 func (ex *Exchange) kept() []byte {
 	switch {
 	case ex.copied != nil:
@@ -117,7 +121,8 @@ func (ex *Exchange) keep(p []byte) {
 	ex.body.b = append(ex.body.b, p...)
 }
 
-// reserve makes space for n bytes in the kept body. False: the namespace has used up its share, and the body is as before.
+// reserve makes space for n bytes in the kept body. False: the namespace has used up its share,
+// and the body is as before.
 func (ex *Exchange) reserve(n int) bool {
 	s, k := &ex.w.bodies, ex.body
 	if k != nil && n <= cap(k.b) {
@@ -135,7 +140,8 @@ func (ex *Exchange) reserve(n int) bool {
 	return true
 }
 
-// forgetBody gives the kept body back. Unless nothing was taken of the body, the exchange is not repeatable any more.
+// forgetBody gives the kept body back. Unless nothing was taken of the body, the exchange is not
+// repeatable any more.
 func (ex *Exchange) forgetBody() {
 	if k := ex.body; k != nil {
 		ex.body = nil

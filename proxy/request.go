@@ -203,8 +203,8 @@ func (ex *Exchange) settle(h *Head, pol *routing.Policy, seen *forwardedSeen) (c
 	return cookie
 }
 
-// apply carries header actions out on a head. All lists for one message share the budget left. False:
-// the budget is used up.
+// apply carries header actions out on a head. All lists for one message share the budget left.
+// False: the budget is used up.
 func (ex *Exchange) apply(a *header.Actions, h *Head, left *header.Budget) bool {
 	return ex.act((*header.Actions).Apply, a, h, left)
 }

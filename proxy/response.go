@@ -9,8 +9,8 @@ import (
 	"turnout/routing/header"
 )
 
-// responsePolicy is the one way of a header section to a client. h becomes the section that the client
-// gets; failed says why it cannot be sent, ReasonOK if it can. By kind:
+// responsePolicy is the one way of a header section to a client. h becomes the section that the
+// client gets; failed says why it cannot be sent, ReasonOK if it can. By kind:
 //
 //	                       interim, trailers   final                        local
 //	fields of this hop     removed             dropped                      removed
@@ -25,8 +25,9 @@ import (
 //	challenges             removed             -                            -
 //	compression            -                   headers changed              -
 //
-// Interim responses and trailers get no new fields: clients process few fields there, none of which the
-// router sets (RFC 9110 sections 6.5.1 and 15.2, RFC 8297 section 2, RFC 6265 section 3).
+// Interim responses and trailers get no new fields: clients process few fields there, none of
+// which the router sets (RFC 9110 sections 6.5.1 and 15.2, RFC 8297 section 2, RFC 6265 section
+// 3).
 func (ex *Exchange) responsePolicy(kind sectionKind, h *Head) (s Section, failed Reason) {
 	defer ex.recoverRules(&failed)
 	s = Section{head: h}
@@ -129,8 +130,9 @@ func (ex *Exchange) localFields(h *Head) {
 
 const hstsField = "strict-transport-security"
 
-// finalFields turns the head of an endpoint's response into the one that the client gets. The router's
-// cookie comes after everything that the pod or a route sets, so that none of them can change it.
+// finalFields turns the head of an endpoint's response into the one that the client gets. The
+// router's cookie comes after everything that the pod or a route sets, so that none of them can
+// change it.
 func (ex *Exchange) finalFields(h *Head) (failed Reason) {
 	pol, cfg := ex.route.Policy(), ex.cfg
 	ex.headOut = answerHeadSize(h)

@@ -46,14 +46,14 @@ const (
 	maxInterimBytes = 64 << 10
 )
 
-// smallHead is the most of a final head, or of trailers, in bytes of names and values of fields, that goes out although
-// its client takes no output. The streams of a connection do not hold up each other's responses, and
-// what they queue is no more than their bodies.
+// smallHead is the most of a final head, or of trailers, in bytes of names and values of fields,
+// that goes out although its client takes no output. The streams of a connection do not hold up
+// each other's responses, and what they queue is no more than their bodies.
 const smallHead = 4 << 10
 
 // Holds reports that a response head has to wait because the client does not take its output. The
-// upstream is paused then. The codec presents the head again after Resume; DropInterim is for one of
-// 1xx that cannot wait. 100 (Continue) and 101 never wait.
+// upstream is paused then. The codec presents the head again after Resume; DropInterim is for one
+// of 1xx that cannot wait. 100 (Continue) and 101 never wait.
 func (ex *Exchange) Holds(h *Head) bool {
 	if ex.state != stateSend || h.Status == 100 || h.Status == 101 || !ex.down.Congested() {
 		return false
@@ -142,10 +142,10 @@ func (ex *Exchange) responseTrailers(fields []Field) (Section, Reason) {
 	return ex.responsePolicy(trailerSection, h)
 }
 
-// requestTrailers is the one way of a request's trailers to an endpoint. It removes the fields that the
-// request policy removes, replaces or adds in a head, so that trailers say nothing that a head could
-// not. Trailers that would cost too much are dropped: a recipient may do without them (RFC 9110 section
-// 6.5.1).
+// requestTrailers is the one way of a request's trailers to an endpoint. It removes the fields
+// that the request policy removes, replaces or adds in a head, so that trailers say nothing that a
+// head could not. Trailers that would cost too much are dropped: a recipient may do without them
+// (RFC 9110 section 6.5.1).
 func (ex *Exchange) requestTrailers(fields []Field) Section {
 	if len(fields) == 0 || ex.route == nil {
 		return Section{}

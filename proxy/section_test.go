@@ -15,8 +15,8 @@ import (
 	"turnout/routing/header"
 )
 
-// TestOnlyThePolicyMakesSections: other packages cannot make a Section that is not empty; of this one only these
-// functions do.
+// TestOnlyThePolicyMakesSections: other packages cannot make a Section that is not empty; of this
+// one only these functions do.
 func TestOnlyThePolicyMakesSections(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -61,8 +61,9 @@ func (r *rig) informational(status int, fields ...string) bool {
 	return true
 }
 
-// TestInterimResponsesWaitForTheClient: while the client does not take its output the endpoint is paused, in whatever
-// attempt, and what it sends is neither queued nor lost; 100 (Continue) goes out, without fields.
+// TestInterimResponsesWaitForTheClient: while the client does not take its output the endpoint is
+// paused, in whatever attempt, and what it sends is neither queued nor lost; 100 (Continue) goes
+// out, without fields.
 func TestInterimResponsesWaitForTheClient(t *testing.T) {
 	r := newRig(t, nil)
 	r.pooled = true
@@ -99,7 +100,8 @@ func TestInterimResponsesWaitForTheClient(t *testing.T) {
 	r.ended(ReasonOK, 200)
 }
 
-// TestUnreadInterimResponsesEndInTime: a client that takes nothing has the time that it has for a final response.
+// TestUnreadInterimResponsesEndInTime: a client that takes nothing has the time that it has for a
+// final response.
 func TestUnreadInterimResponsesEndInTime(t *testing.T) {
 	r := newRig(t, func(_ *Config, s *routing.RouteSpec) { s.Policy.ServerTimeout = 1 << 40 })
 	r.pooled, r.unread = true, true
@@ -138,8 +140,9 @@ func TestInterimResponsesHaveAShare(t *testing.T) {
 	r.ended(ReasonOK, 200)
 }
 
-// TestSectionsThatCostTooMuch: header actions that would work on interim responses or trailers beyond the budget of an exchange
-// leave the client without them: a section that has not passed is not sent.
+// TestSectionsThatCostTooMuch: header actions that would work on interim responses or trailers
+// beyond the budget of an exchange leave the client without them: a section that has not passed is
+// not sent.
 func TestSectionsThatCostTooMuch(t *testing.T) {
 	var list []header.Action
 	for i := range 400 {
@@ -173,7 +176,8 @@ func TestSectionsThatCostTooMuch(t *testing.T) {
 	r.ended(ReasonRewrite, 200)
 }
 
-// TestAuthenticationStandsInHeads: credentials and challenges pass in heads only, where codecs look for them.
+// TestAuthenticationStandsInHeads: credentials and challenges pass in heads only, where codecs
+// look for them.
 func TestAuthenticationStandsInHeads(t *testing.T) {
 	r := newRig(t, nil)
 	r.pooled = true

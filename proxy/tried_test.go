@@ -14,9 +14,9 @@ import (
 
 var algorithms = []balancer.Algorithm{balancer.Random, balancer.RoundRobin, balancer.LeastConn, balancer.Source, balancer.SourceConsistent}
 
-// TestRetriesPreferUntriedPods draws algorithms, pods, weights, limits, sticky cookies, backoffs and
-// faults at random. Each attempt that a fault causes goes to a pod that has not failed the request
-// while there is one, and never to the pod that failed last while there is another.
+// TestRetriesPreferUntriedPods draws algorithms, pods, weights, limits, sticky cookies, backoffs
+// and faults at random. Each attempt that a fault causes goes to a pod that has not failed the
+// request while there is one, and never to the pod that failed last while there is another.
 func TestRetriesPreferUntriedPods(t *testing.T) {
 	seeds := 2000
 	if testing.Short() {
@@ -82,7 +82,8 @@ func TestRetriesPreferUntriedPods(t *testing.T) {
 	}
 }
 
-// wrongChoice says why a pod may not be asked after those that have failed, in their order; "" if it may.
+// wrongChoice says why a pod may not be asked after those that have failed, in their order; "" if
+// it may.
 func wrongChoice(failed []byte, pod byte, pods int) string {
 	if len(failed) == 0 || pods == 1 {
 		return ""

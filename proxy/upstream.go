@@ -12,9 +12,9 @@ func idempotent(method []byte) bool {
 	return false
 }
 
-// Replayable reports whether the request may be sent again although an endpoint may have acted on it: its method allows
-// that, and it has no body, or everything that was sent of the body is kept. A step of a login is not sent again: it counts
-// on its own connection only.
+// Replayable reports whether the request may be sent again although an endpoint may have acted on
+// it: its method allows that, and it has no body, or everything that was sent of the body is kept.
+// A step of a login is not sent again: it counts on its own connection only.
 func (ex *Exchange) Replayable() bool {
 	return ex.idemp && !ex.credentials && ex.repeatable() && (ex.reqEnd || len(ex.kept()) > 0)
 }
@@ -71,8 +71,9 @@ func (ex *Exchange) hold() {
 	}
 }
 
-// send sends the request from its first byte: the head and the kept body. It is the only place that begins a request, and it
-// checks, however the exchange got here, that nothing of the request is missing. Otherwise it answers 500.
+// send sends the request from its first byte: the head and the kept body. It is the only place
+// that begins a request, and it checks, however the exchange got here, that nothing of the request
+// is missing. Otherwise it answers 500.
 func (ex *Exchange) send(up Upstream) {
 	if !ex.repeatable() {
 		up.Abort(FaultCanceled)

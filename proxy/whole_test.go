@@ -9,8 +9,8 @@ import (
 	"turnout/routing"
 )
 
-// TestKeptBodyBelongsToItsExchange fills the memory for kept bodies while a request waits for its second attempt. The new bodies
-// are not kept; the waiting request is sent whole.
+// TestKeptBodyBelongsToItsExchange fills the memory for kept bodies while a request waits for its
+// second attempt. The new bodies are not kept; the waiting request is sent whole.
 func TestKeptBodyBelongsToItsExchange(t *testing.T) {
 	for _, wait := range []string{"connect", "backoff"} {
 		r := newRig(t, func(c *Config, s *routing.RouteSpec) {
@@ -47,8 +47,8 @@ func TestKeptBodyBelongsToItsExchange(t *testing.T) {
 	}
 }
 
-// TestGrowthBeyondTheShareEndsTheKeeping: a body that cannot grow any further is given up while its attempt runs, so that no
-// other attempt is decided.
+// TestGrowthBeyondTheShareEndsTheKeeping: a body that cannot grow any further is given up while
+// its attempt runs, so that no other attempt is decided.
 func TestGrowthBeyondTheShareEndsTheKeeping(t *testing.T) {
 	r := newRig(t, func(c *Config, _ *routing.RouteSpec) { c.KeptBodies = 5 << 10 })
 	r.ask("PUT / -")
@@ -65,8 +65,9 @@ func TestGrowthBeyondTheShareEndsTheKeeping(t *testing.T) {
 	r.ended(ReasonUpstreamReset, 502)
 }
 
-// TestIncompleteRequestIsNotSent calls send with requests of which a part is gone: bytes or trailers that came while no endpoint
-// could take them. Codecs do not do that; if one does, the request is answered 500, and the endpoint gets nothing.
+// TestIncompleteRequestIsNotSent calls send with requests of which a part is gone: bytes or
+// trailers that came while no endpoint could take them. Codecs do not do that; if one does, the
+// request is answered 500, and the endpoint gets nothing.
 func TestIncompleteRequestIsNotSent(t *testing.T) {
 	for name, lose := range map[string]func(r *rig){
 		"data":     func(r *rig) { r.ex.RequestData([]byte("lost")) },

@@ -73,8 +73,8 @@ type Config struct {
 
 	Recent *Recent // nil = no exchange is remembered
 
-	// PrivateConnections is how many upstream connections a worker keeps private, each for one client connection; 0 =
-	// DefaultPrivateConnections.
+	// PrivateConnections is how many upstream connections a worker keeps private, each for one
+	// client connection; 0 = DefaultPrivateConnections.
 	PrivateConnections int
 
 	// Rehearse has a worker decide about requests and connections without anything that others would notice: no limit counts them, no
@@ -86,11 +86,13 @@ type Config struct {
 	// others go on. nil: it is a panic like any other.
 	Panicked func(v any, stack []byte)
 
-	// KeptBodies is the memory for request bodies that are kept for another attempt, in bytes; a namespace may hold half of it,
-	// see share.Pool. 0 = DefaultKeptBodies. Only NewWorker reads it.
+	// KeptBodies is the memory for request bodies that are kept for another attempt, in bytes; a
+	// namespace may hold half of it, see share.Pool. 0 = DefaultKeptBodies. Only NewWorker reads
+	// it.
 	KeptBodies int
-	// Breach is called, on the loop, with a description of a message that the router was about to send incompletely, which is
-	// a bug. The message was not sent, or its connection or stream was broken off. nil: it is a panic.
+	// Breach is called, on the loop, with a description of a message that the router was about to
+	// send incompletely, which is a bug. The message was not sent, or its connection or stream was
+	// broken off. nil: it is a panic.
 	Breach func(what string)
 }
 

@@ -29,8 +29,8 @@ func TestCertificatesAreReadWhenWanted(t *testing.T) {
 	}
 }
 
-// TestNamesOfCertificatesAreHeldOnce: listeners that have a certificate share its names, exact names
-// of any certificate come before wildcards, and the first certificate is for all others.
+// TestNamesOfCertificatesAreHeldOnce: listeners that have a certificate share its names, exact
+// names of any certificate come before wildcards, and the first certificate is for all others.
 func TestNamesOfCertificatesAreHeldOnce(t *testing.T) {
 	wild := newCertificateFor(t, "*.a.test", "A.test")
 	exact := newCertificateFor(t, "x.a.test")

@@ -220,7 +220,8 @@ type SNIDecision struct {
 	Own         bool             // Certificate is that of a route or a listener
 	Arrival     *Arrival         // for requests that come by the connection, see View; with its Auth the client is to be asked
 
-	// AuthNamespace is the namespace of the rule or listener that Arrival.Auth is from; "" = the router asks, or nobody.
+	// AuthNamespace is the namespace of the rule or listener that Arrival.Auth is from; "" = the
+	// router asks, or nobody.
 	AuthNamespace string
 }
 
@@ -309,9 +310,10 @@ func (t *Table) Stream(port string) *Route {
 	return found.taker
 }
 
-// tls puts the records of all groups for a name in lower case together, the most specific one first. A host belongs to the
-// namespaces of its most specific group: what that does not decide, less specific rules of the same namespaces do. Rules of
-// other namespaces decide nothing about the TLS of a host that is not theirs.
+// tls puts the records of all groups for a name in lower case together, the most specific one
+// first. A host belongs to the namespaces of its most specific group: what that does not decide,
+// less specific rules of the same namespaces do. Rules of other namespaces decide nothing about
+// the TLS of a host that is not theirs.
 func (h *hosts) tls(name []byte, tail int) (found hostTLS) {
 	var owners *group
 	add := func(g *group) {
@@ -341,7 +343,8 @@ func (h *hosts) tls(name []byte, tail int) (found hostTLS) {
 	return found
 }
 
-// add adds the record of a group that is less specific than those before. owners is the most specific group.
+// add adds the record of a group that is less specific than those before. owners is the most
+// specific group.
 func (r *hostTLS) add(o hostTLS, owners *group) {
 	own := func(route *Route) bool { return route != nil && owners.has(route.key.Namespace) }
 	if !r.terminates && own(o.taker) {

@@ -9,25 +9,29 @@ import (
 	"turnout/internal/share"
 )
 
-// MatchWork is the work that matching one request may take, in units of at most 8 ns. A namespace gets at most half of it, and what is
-// left is divided further, see share.Pool. docs/limits.md has what costs how much.
+// MatchWork is the work that matching one request may take, in units of at most 8 ns. A namespace
+// gets at most half of it, and what is left is divided further, see share.Pool. docs/limits.md has
+// what costs how much.
 const MatchWork = 64 << 10
 
 // turnWork is the work of going from the rules of one namespace to those of another.
 const turnWork = 16
 
-// maxSpent is the number of namespaces that are remembered to have used up their share. Beyond it no rule with a condition is decided.
+// maxSpent is the number of namespaces that are remembered to have used up their share. Beyond it
+// no rule with a condition is decided.
 const maxSpent = 16
 
-// maxVisits is the number of rules that are looked at for one request, those included that need no decision because their path does
-// not cover that of the request, or the work of their namespace is used up.
+// maxVisits is the number of rules that are looked at for one request, those included that need no
+// decision because their path does not cover that of the request, or the work of their namespace
+// is used up.
 const maxVisits = 16 << 10
 
 // keptText is the size in bytes of decoded parameters above which their memory is not kept.
 const keptText = 64 << 10
 
-// Matching is the memory of matching, and what is left of the work that a request may take. One goroutine at a time uses it, for any
-// number of requests, one after the other. The zero value is ready; it gets its memory with the first rule that has a condition.
+// Matching is the memory of matching, and what is left of the work that a request may take. One
+// goroutine at a time uses it, for any number of requests, one after the other. The zero value is
+// ready; it gets its memory with the first rule that has a condition.
 type Matching struct {
 	pool    share.Pool
 	machine expression.Machine
@@ -81,8 +85,8 @@ func (v *View) Work() int {
 	return v.Matching.pool.Used() - v.Matching.left
 }
 
-// Undecided returns the namespaces, nil = none, with rules that may take the request but were not decided, because their work was used up. They are
-// valid until the next request.
+// Undecided returns the namespaces, nil = none, with rules that may take the request but were not
+// decided, because their work was used up. They are valid until the next request.
 func (v *View) Undecided() []string {
 	if !v.begun || len(v.Matching.over) == 0 {
 		return nil
@@ -116,7 +120,8 @@ func (m *Matching) spend(n int) bool {
 	return !m.spent
 }
 
-// exhaust ends the work of the namespace: a rule that was not decided must not leave the request to a later one of the same tenant.
+// exhaust ends the work of the namespace: a rule that was not decided must not leave the request
+// to a later one of the same tenant.
 func (m *Matching) exhaust() {
 	m.left = 0
 	if !m.spent {
@@ -125,8 +130,8 @@ func (m *Matching) exhaust() {
 	}
 }
 
-// next returns the index of the entry to look at after e, -1 = none: after, unless all in between would be passed over. covers says
-// that the path of e covers that of the request.
+// next returns the index of the entry to look at after e, -1 = none: after, unless all in between
+// would be passed over. covers says that the path of e covers that of the request.
 func (m *Matching) next(e *entry, covers bool, after int) int {
 	if m.visits++; m.visits > maxVisits {
 		m.turn(e.route.key.Namespace)

@@ -25,7 +25,8 @@ func rulesTable(t testing.TB, specs ...RuleSpec) *Table {
 	return table
 }
 
-// slowest is an expression below 1,024 bytes whose program has as many steps for each byte as the limits permit.
+// slowest is an expression below 1,024 bytes whose program has as many steps for each byte as the
+// limits permit.
 const slowest = "/(?:[^/]?){900}x"
 
 func manyCookies(bytes int) []field.Field {
@@ -74,8 +75,9 @@ func attacks() map[string]struct {
 	}
 }
 
-// TestMatchingARequestHasABudget: no rules and no request take more work than a namespace has, and a request that needs more is
-// neither served by a later rule nor answered as if there were no rule.
+// TestMatchingARequestHasABudget: no rules and no request take more work than a namespace has, and
+// a request that needs more is neither served by a later rule nor answered as if there were no
+// rule.
 func TestMatchingARequestHasABudget(t *testing.T) {
 	for name, a := range attacks() {
 		table := rulesTable(t, a.rules...)
@@ -98,7 +100,8 @@ func TestMatchingARequestHasABudget(t *testing.T) {
 	}
 }
 
-// TestOrdinaryRequestsAreDecided: large, but ordinary rules and requests stay far within the budget.
+// TestOrdinaryRequestsAreDecided: large, but ordinary rules and requests stay far within the
+// budget.
 func TestOrdinaryRequestsAreDecided(t *testing.T) {
 	var rules []RuleSpec
 	for i := range 256 {
@@ -120,8 +123,9 @@ func TestOrdinaryRequestsAreDecided(t *testing.T) {
 	}
 }
 
-// TestBudgetIsSharedByNamespaces: rules of one namespace that take all the work they can leave requests for those of others alone, on
-// the same host and path, wherever they are in the order. They are not passed on to another rule of their own namespace.
+// TestBudgetIsSharedByNamespaces: rules of one namespace that take all the work they can leave
+// requests for those of others alone, on the same host and path, wherever they are in the order.
+// They are not passed on to another rule of their own namespace.
 func TestBudgetIsSharedByNamespaces(t *testing.T) {
 	costly := func(namespace string, first int) (rules []RuleSpec) {
 		for i := range 64 {
@@ -143,7 +147,8 @@ func TestBudgetIsSharedByNamespaces(t *testing.T) {
 	if v.Work() > MatchWork {
 		t.Errorf("%d units of work, at most %d", v.Work(), MatchWork)
 	}
-	// Whatever rule of its own namespace comes later, with conditions or without, on the same host or on a wildcard of it.
+	// Whatever rule of its own namespace comes later, with conditions or without, on the same host
+	// or on a wildcard of it.
 	for name, later := range map[string]RuleSpec{
 		"with a condition":    inNamespace("m1", 100, Match{Path: begins("/"), Headers: valuesOf("x-shop=abc")}),
 		"without a condition": inNamespace("m1", 100, Match{Path: begins("/")}),
@@ -162,8 +167,9 @@ func TestBudgetIsSharedByNamespaces(t *testing.T) {
 	}
 }
 
-// TestRulesThatAreLookedAtAreBounded: rules cost a request little if their path does not cover it, or if the work of their namespace
-// is used up, however many they are. If too many must be looked at, the request is not served by those that come after.
+// TestRulesThatAreLookedAtAreBounded: rules cost a request little if their path does not cover it,
+// or if the work of their namespace is used up, however many they are. If too many must be looked
+// at, the request is not served by those that come after.
 func TestRulesThatAreLookedAtAreBounded(t *testing.T) {
 	const n = 2 * maxVisits
 	of := func(namespaces int, m Match) (rules []RuleSpec) {
@@ -201,7 +207,8 @@ func TestRulesThatAreLookedAtAreBounded(t *testing.T) {
 	}
 }
 
-// TestIndexesAreBounded: a request with more names than an index has room for is undecided, not decided by some of them.
+// TestIndexesAreBounded: a request with more names than an index has room for is undecided, not
+// decided by some of them.
 func TestIndexesAreBounded(t *testing.T) {
 	last := strings.Repeat("a=1&", maxNames-1)
 	for name, c := range map[string]struct {
@@ -263,7 +270,8 @@ func TestCookiesAreConditions(t *testing.T) {
 	}
 }
 
-// BenchmarkMatch: what Match takes of hosts whose rules have paths only, and of those with conditions.
+// BenchmarkMatch: what Match takes of hosts whose rules have paths only, and of those with
+// conditions.
 func BenchmarkMatch(b *testing.B) {
 	var paths []RuleSpec
 	for i := range 100 {

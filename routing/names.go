@@ -8,8 +8,8 @@ import (
 	"turnout/internal/wire/field"
 )
 
-// maxNames is the number of names that an index has room for: fields, parameters or cookies of a request. Rules that look a name up
-// in a request with more of them are undecided.
+// maxNames is the number of names that an index has room for: fields, parameters or cookies of a
+// request. Rules that look a name up in a request with more of them are undecided.
 const maxNames = 1024
 
 // What one unit of work is, in bytes. A unit takes at most 8 ns.
@@ -23,7 +23,8 @@ const (
 	lookupWork   = 2   // units for a name that is looked up
 )
 
-// names is an index of the fields, parameters or cookies of one request: a hash table that keeps its memory.
+// names is an index of the fields, parameters or cookies of one request: a hash table that keeps
+// its memory.
 type names struct {
 	built bool
 	full  bool        // there are more than maxNames
@@ -45,7 +46,8 @@ func (n *names) reset() {
 	}
 }
 
-// build fills the index. The next namespace begins anew where the work of this one does not suffice.
+// build fills the index. The next namespace begins anew where the work of this one does not
+// suffice.
 func (n *names) build(m *Matching, add func()) {
 	n.built = true
 	if add(); m.spent && !n.full {
@@ -53,7 +55,8 @@ func (n *names) build(m *Matching, add func()) {
 	}
 }
 
-// after returns the next entry of a name, 0 = none; at is that of the one before, or n.heads. The work is counted.
+// after returns the next entry of a name, 0 = none; at is that of the one before, or n.heads. The
+// work is counted.
 func (n *names) after(m *Matching, at uint16, hash uint32, name []byte) uint16 {
 	for at != 0 {
 		e := &n.list[at-1]
@@ -114,7 +117,8 @@ func (n *names) any(m *Matching, c *valueCondition) expression.Result {
 	return expression.Undecided
 }
 
-// inFields looks at all fields of a name. The first few conditions compare the names of all fields, which costs less than an index.
+// inFields looks at all fields of a name. The first few conditions compare the names of all
+// fields, which costs less than an index.
 func (m *Matching) inFields(c *valueCondition, fields []field.Field) expression.Result {
 	if m.fields.built {
 		return m.fields.any(m, c)
@@ -216,8 +220,8 @@ func (m *Matching) addCookies(fields []field.Field) {
 
 func isEncoded(b []byte) bool { return bytes.IndexByte(b, '%') >= 0 || bytes.IndexByte(b, '+') >= 0 }
 
-// decoded returns b with "+" and percent-encoded octets (RFC 3986 section 2.1) decoded, in memory of m. A percent sign without two
-// digits stands for itself.
+// decoded returns b with "+" and percent-encoded octets (RFC 3986 section 2.1) decoded, in memory
+// of m. A percent sign without two digits stands for itself.
 func (m *Matching) decoded(b []byte) []byte {
 	from := len(m.text)
 	for i := 0; i < len(b); i++ {

@@ -8,8 +8,8 @@ import (
 )
 
 // object is what all rules of one object of the API have in common. An object with several paths,
-// hosts or canaries becomes several rules, and a limit that it sets holds for their sum. It outlives
-// changes of the object, by namespace, name and UID.
+// hosts or canaries becomes several rules, and a limit that it sets holds for their sum. It
+// outlives changes of the object, by namespace, name and UID.
 type object struct {
 	key   RouteKey // Rule is 0
 	open  atomic.Int64
@@ -22,8 +22,8 @@ type objectUse struct {
 	users  int
 }
 
-// object returns the object of a rule: that of other rules of the table, or of prev, which may be nil,
-// or a new one.
+// object returns the object of a rule: that of other rules of the table, or of prev, which may be
+// nil, or a new one.
 func (b *builder) object(key RouteKey, prev *Table) *object {
 	key.Rule = 0
 	if o := findObject(&b.objects.cow, b.seed, key); o != nil {

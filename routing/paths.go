@@ -105,14 +105,16 @@ func (e *entry) covers(path []byte) bool {
 	return len(path) == n || path[n] == '/' || e.path[n-1] == '/'
 }
 
-// coversShared is covers for an entry whose path begins with the same shared bytes as the request's, or lies within them.
+// coversShared is covers for an entry whose path begins with the same shared bytes as the
+// request's, or lies within them.
 func (e *entry) coversShared(path []byte, shared int) bool {
 	n := len(e.path)
 	return n <= shared && (n == 0 || len(path) == n || path[n] == '/' || e.path[n-1] == '/')
 }
 
-// shared returns how many bytes the path of the entry i, which may be -1, and a path have in common at their beginning. All entries of
-// the chain of parents of i begin with the same bytes, so that none of them is compared again.
+// shared returns how many bytes the path of the entry i, which may be -1, and a path have in
+// common at their beginning. All entries of the chain of parents of i begin with the same bytes,
+// so that none of them is compared again.
 func (m *paths) shared(i int, path []byte) int {
 	if i < 0 {
 		return 0
@@ -162,7 +164,8 @@ func (m *paths) last(path []byte) int {
 	return low - 1
 }
 
-// climb is search for the entry i and its chain of parents, whose paths have shared bytes with the request's in common.
+// climb is search for the entry i and its chain of parents, whose paths have shared bytes with the
+// request's in common.
 func (m *paths) climb(i int, path []byte, shared int, table uint8) int {
 	for i >= 0 {
 		e := &m.entries[i]

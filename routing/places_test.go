@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestTenantTextHasABound: each field of what a tenant can define has a row in docs/limits.md that says which bytes of a client it meets,
-// and what bounds the work. A new field without a row fails.
+// TestTenantTextHasABound: each field of what a tenant can define has a row in docs/limits.md that
+// says which bytes of a client it meets, and what bounds the work. A new field without a row
+// fails.
 func TestTenantTextHasABound(t *testing.T) {
 	text, err := os.ReadFile("../docs/limits.md")
 	if err != nil {

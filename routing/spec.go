@@ -158,7 +158,8 @@ type RouteSpec struct {
 	SlowStart        time.Duration      // until a server that comes to others has its full share; 0 = at once
 }
 
-// Pool returns how the pool of the route chooses. A limit holds for all rules of the route together.
+// Pool returns how the pool of the route chooses. A limit holds for all rules of the route
+// together.
 func (s *RouteSpec) Pool() balancer.PoolConfig {
 	scope := ""
 	if s.Limit > 0 {
@@ -208,8 +209,8 @@ type Policy struct {
 	Retry          *RetrySpec    // besides what the router tries again anyway; nil = nothing. Equal ones must be one object
 	CORS           *cors.Rule    // who of other origins may read answers; nil = the endpoint says that
 	SessionTimeout time.Duration // for how long the sticky cookie is heeded, from the first answer on; 0 = without an end. The time is part of its value
-	// SessionHeader is the field of requests and responses that carries the session instead of a cookie. RouteSpec.CookieName is
-	// its text then. Not set = a cookie does.
+	// SessionHeader is the field of requests and responses that carries the session instead of a
+	// cookie. RouteSpec.CookieName is its text then. Not set = a cookie does.
 	SessionHeader field.CarriedName
 
 	// What is compiled is made once per content, so that two policies are the same

@@ -34,8 +34,8 @@ func (e *entry) decide(hello *Hello) (d decision) {
 	return d
 }
 
-// Refuses says that a client is refused for want of a certificate for the name it asks for, though TLS would end here: there is none at all, or strict
-// and none that covers the name.
+// Refuses says that a client is refused for want of a certificate for the name it asks for, though
+// TLS would end here: there is none at all, or strict and none that covers the name.
 func Refuses(found routing.SNIDecision, hello *Hello, strict bool) bool {
 	return found.Certificate == nil || strict && hello.HasServerName && !found.Own && !names(found.Certificate, hello.ServerName)
 }

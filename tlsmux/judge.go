@@ -15,17 +15,18 @@ import (
 	"turnout/tlsmux/clientcert"
 )
 
-// Peers make others check signatures: those of the certificates that they send. crypto/tls would check up to a hundred at a
-// stretch. So the handshake verifies chains itself (internal/certchain), and pauses between signature checks: after stepWork
-// units it waits in the queue of WorkVerify, where namespaces take turns.
+// Peers make others check signatures: those of the certificates that they send. crypto/tls would
+// check up to a hundred at a stretch. So the handshake verifies chains itself
+// (internal/certchain), and pauses between signature checks: after stepWork units it waits in the
+// queue of WorkVerify, where namespaces take turns.
 
-// stepWork is how many units of signature checks a handshake makes in a step: about 1 ms. A check that costs more has a step
-// of its own, of certchain.MaxKeyCost units at most.
+// stepWork is how many units of signature checks a handshake makes in a step: about 1 ms. A check
+// that costs more has a step of its own, of certchain.MaxKeyCost units at most.
 const stepWork = 10
 
-// maxVerifying bounds the verifications that have paused and are not complete. A namespace, and a source address, may have
-// as many as would still be free then, so half of them alone: of the memory for handshakes they hold a part. The usual chains
-// are verified without a pause.
+// maxVerifying bounds the verifications that have paused and are not complete. A namespace, and a
+// source address, may have as many as would still be free then, so half of them alone: of the
+// memory for handshakes they hold a part. The usual chains are verified without a pause.
 const maxVerifying = 1024
 
 // verifying counts verifications that have paused. Any goroutine may use it.
@@ -39,7 +40,8 @@ func newVerifying() *verifying {
 	return &verifying{byTenant: share.NewPool(maxVerifying), bySource: share.NewPool(maxVerifying)}
 }
 
-// begin counts a verification for a tenant and a source, and reports whether both may have one more.
+// begin counts a verification for a tenant and a source, and reports whether both may have one
+// more.
 func (v *verifying) begin(tenant string, source netip.Addr) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -61,8 +63,8 @@ func (v *verifying) end(tenant string, source netip.Addr) {
 	v.bySource.Give(source.String(), 1)
 }
 
-// verification is the part of a handshake that checks the certificates of its peer. It belongs to the coroutine but for
-// pausing, which stepped reads when the coroutine does not run.
+// verification is the part of a handshake that checks the certificates of its peer. It belongs to
+// the coroutine but for pausing, which stepped reads when the coroutine does not run.
 type verification struct {
 	tenant  string // who is charged; "" = the router
 	work    int    // units since the last pause
@@ -70,7 +72,8 @@ type verification struct {
 	pausing bool   // the next step goes on with signature checks, without bytes of the peer
 }
 
-// judgeClient decides about the certificates of a client. Called by the coroutine. t is nil when any certificate will do.
+// judgeClient decides about the certificates of a client. Called by the coroutine. t is nil when
+// any certificate will do.
 func (h *handshake) judgeClient(cs *tls.ConnectionState, t *clientcert.Trust) error {
 	if len(cs.PeerCertificates) == 0 {
 		return nil
@@ -96,7 +99,8 @@ func (h *handshake) judgeEndpoint(cs *tls.ConnectionState, id *balancer.TLS) err
 	})
 }
 
-// judge has verify decide about the certificates of the peer, and accounts for the signature checks.
+// judge has verify decide about the certificates of the peer, and accounts for the signature
+// checks.
 func (h *handshake) judge(cs *tls.ConnectionState, verify func(certchain.Request) error) error {
 	defer h.endVerification()
 	err := certchain.Check(cs.PeerCertificates[0])
@@ -112,7 +116,8 @@ func (h *handshake) judge(cs *tls.ConnectionState, verify func(certchain.Request
 	return err
 }
 
-// spend accounts for a signature check, and pauses before it when the step has had its share. Called by the coroutine.
+// spend accounts for a signature check, and pauses before it when the step has had its share.
+// Called by the coroutine.
 func (h *handshake) spend(units int) error {
 	v := &h.verification
 	if v.work += units; v.work <= stepWork || h.steps != nil {

@@ -9,8 +9,9 @@ import (
 	"turnout/internal/certchain"
 )
 
-// verifyChain checks the certificates of an endpoint, those of r, against the roots and the names of id, if there are any. A
-// resumed session was verified in this way when it began, and belongs to the same identity: only time can have changed that.
+// verifyChain checks the certificates of an endpoint, those of r, against the roots and the names
+// of id, if there are any. A resumed session was verified in this way when it began, and belongs
+// to the same identity: only time can have changed that.
 func verifyChain(resumed bool, r certchain.Request, id *balancer.TLS) error {
 	if id.Roots == nil {
 		return errors.New("no roots to verify the endpoint with")

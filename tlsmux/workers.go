@@ -29,7 +29,8 @@ type WorkersConfig struct {
 	Handshakes int
 	// QueueTimeout bounds the time that a handshake waits until it begins to compute. Default 5 s.
 	QueueTimeout time.Duration
-	// Bounds counts the certificates that were refused for want of budget; nil = they are not counted.
+	// Bounds counts the certificates that were refused for want of budget; nil = they are not
+	// counted.
 	Bounds *bound.Counts
 	// Panicked, if it is set, recovers from panics of what is computed for one connection: crypto/tls, the choice of a certificate,
 	// tickets, the judgement of a certificate, a private key. Any goroutine may call it. That handshake fails with ErrPanicked,
@@ -124,7 +125,8 @@ func NewWorkers(cfg WorkersConfig) (*Workers, error) {
 	return w, nil
 }
 
-// sourceOf returns the address that peer counts as: IPv6 addresses with the same first 64 bits are one customer's.
+// sourceOf returns the address that peer counts as: IPv6 addresses with the same first 64 bits are
+// one customer's.
 func sourceOf(peer netip.Addr) netip.Addr {
 	if peer.Is6() && !peer.Is4In6() {
 		return netip.PrefixFrom(peer, 64).Masked().Addr()
@@ -137,7 +139,8 @@ func (w *Workers) shareOf(source netip.Addr) uint8 {
 	return uint8(maphash.Comparable(w.seed, source) % shares)
 }
 
-// shareOfTenant returns the share of the queue of WorkVerify that a tenant's verifications belong to.
+// shareOfTenant returns the share of the queue of WorkVerify that a tenant's verifications belong
+// to.
 func (w *Workers) shareOfTenant(tenant string) uint8 {
 	return uint8(maphash.String(w.seed, tenant) % shares)
 }

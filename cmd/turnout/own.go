@@ -6,8 +6,8 @@ import (
 	"turnout/controller/endpoints"
 )
 
-// listening returns the addresses of the router's listeners, those included that are opened later. Ports that the system
-// is still to choose are missing.
+// listening returns the addresses of the router's listeners, including listeners that open later.
+// Ports that the system has not chosen yet are missing.
 func (r *router) listening() []netip.AddrPort {
 	now := r.data.Applied()
 	all := append(endpoints.Listening(now.HTTPAddr, now.HTTPSAddr, r.o.adminAddr), r.data.Listening()...)

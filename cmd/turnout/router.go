@@ -63,9 +63,9 @@ type router struct {
 	access   access.Access // to the admin port
 	// review judges visitors of the admin port; nil = nobody does.
 	review  func(ctx context.Context, source, token, method, path string) (status int, text string)
-	ofHost  offline.OfHost // routes of a host that are not served here; nil = there are none
+	ofHost  offline.OfHost // routes of a host that are not served here; nil = none
 	recent  *explain.Ring  // of past requests
-	targets target.Guard   // admits what the router connects to for tenants; the controller sets its policy
+	targets target.Guard   // admits addresses that tenants name; the controller sets its policy
 
 	enter       func(signals.Stage)   // says what the router does from now on
 	late        bool                  // ports are opened when the first complete table is there

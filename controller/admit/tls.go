@@ -232,7 +232,7 @@ func verify(leaf *x509.Certificate, cas *bundle, now time.Time) error {
 		return nil
 	}
 	work := 0
-	seen := make(map[string]struct{}) // a pool has each certificate once
+	seen := make(map[string]struct{}) // a pool holds each certificate once
 	for _, ca := range cas.certificates {
 		if !bytes.Equal(ca.RawSubject, leaf.RawIssuer) {
 			continue

@@ -42,7 +42,7 @@ type Set struct {
 	Service   string     // name of the service
 	Endpoints []Endpoint // ready, each ID once, in the order of the slices
 	Notes     []string   // what was left out, for people
-	Own       int        // ports of addresses that are not used because the router itself listens there
+	Own       int        // ports left out because the router itself listens there
 	Beyond    int        // endpoints left out because there are too many
 }
 

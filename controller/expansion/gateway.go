@@ -64,7 +64,7 @@ func GRPCRoute(spec *gatewayv1.GRPCRouteSpec, places int, p Precision) Size {
 	return s
 }
 
-// StreamRoute returns what a TLSRoute, TCPRoute or UDPRoute expands to at a number of places.
+// StreamRoute returns the size of a TLSRoute, TCPRoute or UDPRoute at a number of places.
 func StreamRoute[R any](rules []R, backends func(*R) []gatewayv1.BackendRef, places int) Size {
 	var s Size
 	for i := range rules {
@@ -73,8 +73,8 @@ func StreamRoute[R any](rules []R, backends func(*R) []gatewayv1.BackendRef, pla
 	return s
 }
 
-// rule counts a rule with its pools: each match, or the lack of one, is a rule of the table at each
-// place, and has a pool for each backend and mirror.
+// rule counts a rule with its pools. At each place each match is a rule of the table with a pool
+// for each backend and mirror. A rule without a match counts as one.
 func (s *Size) rule(matches, backends, places int) {
 	rules := max(matches, 1) * places
 	s.Rules += rules
@@ -182,7 +182,7 @@ func (s *Size) headers(f *gatewayv1.HTTPHeaderFilter) {
 	}
 }
 
-// value returns what p points to, "" if it is nil.
+// value returns *p, "" if p is nil.
 func value(p *string) string {
 	if p == nil {
 		return ""

@@ -1,7 +1,7 @@
 package expansion
 
-// Ingress returns what an Ingress with a number of rules expands to: each is served as a Route, which
-// has the annotations. source is the size of the Ingress as JSON.
+// Ingress returns the size of an Ingress with a number of rules. Each rule becomes a Route with
+// the annotations. source is the length of the Ingress as JSON.
 func Ingress(rules int, annotations map[string]string, source int) Size {
 	text := 0
 	for name, value := range annotations {
@@ -10,7 +10,8 @@ func Ingress(rules int, annotations map[string]string, source int) Size {
 	return Size{Rules: rules, Backends: rules, Routes: rules, Copied: rules * text, Source: source}
 }
 
-// MostRules returns how many rules of an Ingress may be served, and why no more, "" if all may.
+// MostRules returns the number of rules of an Ingress that may be served, and the reason if it is
+// not all of them.
 func MostRules(rules int, annotations map[string]string, source int) (n int, why string) {
 	if why = Ingress(rules, annotations, source).Check(); why == "" {
 		return rules, ""

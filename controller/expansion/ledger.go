@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// NamespaceAllowance is how much heap the objects of a namespace may take together beyond
+// NamespaceAllowance is the heap that the objects of a namespace may take together beyond
 // BytesPerByte for each of their own bytes.
 const NamespaceAllowance = 8 * ObjectAllowance
 
-// Ledger holds the objects of each namespace to NamespaceAllowance. Of objects that exceed it
-// together those that come first in an order stay. It belongs to one goroutine.
+// Ledger enforces NamespaceAllowance. If the objects of a namespace exceed it together, the first
+// ones in the order of compare stay. It belongs to one goroutine.
 type Ledger[K comparable] struct {
 	namespace func(K) string
 	compare   func(a, b K) int
@@ -18,7 +18,7 @@ type Ledger[K comparable] struct {
 	touched   map[string]struct{}
 }
 
-// account is the objects of one namespace that take anything of its allowance.
+// account holds the objects of one namespace that use its allowance.
 type account[K comparable] struct {
 	sum     int
 	excess  map[K]int
@@ -30,10 +30,10 @@ func NewLedger[K comparable](namespace func(K) string, compare func(a, b K) int)
 	return &Ledger[K]{namespace: namespace, compare: compare, accounts: make(map[string]*account[K]), touched: make(map[string]struct{})}
 }
 
-// Set notes what an object expands to, in place of an earlier size.
+// Set records the size of an object in place of an earlier one.
 func (l *Ledger[K]) Set(key K, size Size) { l.set(key, max(size.Bytes()-size.Source*BytesPerByte, 0)) }
 
-// Remove takes an object out, if it is there.
+// Remove deletes an object. It has no effect on an unknown one.
 func (l *Ledger[K]) Remove(key K) { l.set(key, 0) }
 
 func (l *Ledger[K]) set(key K, excess int) {
@@ -67,8 +67,8 @@ func (l *Ledger[K]) Refused(key K) string {
 	return ""
 }
 
-// Settle decides again for the namespaces whose objects changed. It returns the objects for which
-// Refused returns something else than before.
+// Settle decides again for the namespaces with changed objects. It returns the objects with a new
+// result of Refused.
 func (l *Ledger[K]) Settle() (changed []K) {
 	for namespace := range l.touched {
 		a := l.accounts[namespace]

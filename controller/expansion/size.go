@@ -1,10 +1,11 @@
-// Package expansion counts what an object of a tenant becomes before it is made, and holds the
-// count to limits. Counting is arithmetic on the object: nothing is compiled, resolved or kept.
+// Package expansion counts the rules and memory that an object of a tenant expands to, and
+// enforces limits before anything is made. Counting is arithmetic on the object: nothing is
+// compiled, resolved or kept.
 package expansion
 
 import "fmt"
 
-// Size is what an object expands to. The zero value is nothing.
+// Size is the expansion of an object. The zero value is that of an empty object.
 type Size struct {
 	Rules       int // rules of the routing table: matches times hosts times listeners
 	Conditions  int // conditions of these rules on methods, headers and query parameters
@@ -42,10 +43,11 @@ const (
 	MaxExpressions = 256
 	MaxBackends    = 16 << 10
 
-	// BytesPerByte is how many bytes of heap each byte of an object may become, beyond an allowance
-	// for objects that are small and say much.
+	// BytesPerByte is the number of heap bytes that each byte of an object may become, beyond
+	// ObjectAllowance.
 	BytesPerByte = 64
-	// ObjectAllowance is what an object of any size may become: MaxRules rules with two backends each.
+	// ObjectAllowance is the heap that an object of any size may take: MaxRules rules with two
+	// backends each.
 	ObjectAllowance = MaxRules * (bytesPerRule + 2*bytesPerBackend)
 )
 
@@ -61,7 +63,7 @@ var limits = [...]struct {
 	{func(s *Size) int { return s.Backends }, "pools of servers", MaxBackends},
 }
 
-// Check returns which limit of one object s exceeds, with the figure and the limit, "" if none.
+// Check returns a message with the figure and the limit that s exceeds, "" if it exceeds none.
 func (s Size) Check() string {
 	for i := range limits {
 		if l := &limits[i]; l.of(&s) > l.limit {

@@ -145,17 +145,17 @@ type portProtocol struct {
 	protocol protocol.Protocol
 }
 
-// targetsOf is what targets depend on besides the endpoints.
+// targetsOf is the key of a list of targets, besides the endpoints.
 type targetsOf struct {
 	portProtocol
 	tls *balancer.TLS // nil = none
 }
 
-// mostTargets bounds servers.made: identities of TLS that are not used any more are forgotten.
+// mostTargets bounds servers.made, which would otherwise keep unused TLS identities.
 const mostTargets = 64
 
-// targets returns the servers at a port, reached by tls if it is not nil. Callers must not change
-// them: all rules that lead there have the same list.
+// targets returns the servers at a port, with TLS if tls is not nil. All rules for that port share
+// the list, so callers must not change it.
 func (s *servers) targets(to portProtocol, tls *balancer.TLS) []balancer.Target {
 	of := targetsOf{to, tls}
 	if made, ok := s.made[of]; ok {

@@ -27,12 +27,12 @@ type backendsOf struct {
 	sealed  bool
 }
 
-// class is what the rules of a listener depend on besides its name. Rules of places of one class
-// differ in host name and listener only.
+// class holds the properties of a listener that its rules depend on, besides its name. Rules at
+// places of one class differ in host name and listener only.
 type class struct {
 	gateway *gateway
 	kind    PortKind
-	port    int32 // 0 = it makes no difference but for rulePlace.port
+	port    int32 // 0 = matters for rulePlace.port only
 	sealed  bool
 	streams bool
 }
@@ -74,11 +74,11 @@ func (e *expander) slot(listener, host string) int {
 	}
 }
 
-// class returns the number of the class of a listener. Its rules are made when it is found first.
+// class returns the number of the class of a listener. The first call for a class makes its rules.
 func (e *expander) class(at *attachment) int {
 	of := class{gateway: at.gateway, kind: at.kind, sealed: at.passthrough(), streams: at.streams()}
 	if slices.ContainsFunc(e.compiled.rules, func(c compiledRule) bool { return c.filters.redirect != nil }) {
-		of.port = at.spec.Port // redirects name it
+		of.port = at.spec.Port // redirects contain it
 	}
 	n, ok := e.classes[of]
 	if ok {

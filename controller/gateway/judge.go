@@ -32,7 +32,7 @@ type Config struct {
 	Deployments bool
 	// Only is the one Gateway that is served, with its ListenerSets, whatever its parameters say: this process is among its pods. The zero value is all of them.
 	Only   source.Key
-	Bounds *bound.Counts // nil = limits that are reached are not counted
+	Bounds *bound.Counts // nil = reached limits are not counted
 	// Panicked is called after a panic while an object was judged, which is a bug: the object is not accepted, and others are judged. nil = the panic goes on.
 	Panicked func(of Ref, v any, stack []byte)
 }
@@ -123,8 +123,8 @@ func New(cfg Config) *Judge {
 	return j
 }
 
-// SetTargets replaces the policy that admits endpoints. Services whose endpoints it admitted or refused otherwise before
-// are to be marked as changed. Without a policy no endpoint is used.
+// SetTargets replaces the policy that admits endpoints. The caller marks the Services as changed
+// for which the policies differ. Without a policy no endpoint is used.
 func (j *Judge) SetTargets(p *target.Policy) { j.cfg.Targets = p }
 
 // Judge says what the objects mean. They are the same Objects at each call.

@@ -32,13 +32,13 @@ type policy struct {
 	made   map[tlsOf]madeTLS
 }
 
-// tlsOf is what the TLS identity of a policy depends on besides the policy.
+// tlsOf is the key of a TLS identity, besides the policy.
 type tlsOf struct {
 	client *routing.CertificateSpec // of the Gateway; nil = none
 	kind   string                   // of route
 }
 
-// madeTLS is a TLS identity, or why there is none.
+// madeTLS is a TLS identity, or the reason why there is none.
 type madeTLS struct {
 	tls *balancer.TLS
 	err error

@@ -52,7 +52,7 @@ type Route struct {
 	Status *gatewayv1.RouteStatus // own entries only, without times
 }
 
-// Rules returns the rules of the route, which are made for the call.
+// Rules returns the rules of the route. Each call makes a new slice.
 func (r *Route) Rules() []routing.RuleSpec { return r.rules.all() }
 
 // Gateway is what follows from a Gateway.

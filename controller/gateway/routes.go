@@ -87,8 +87,8 @@ func (j *Judge) withdraw(r *judged) {
 	j.affected = j.affected || slices.ContainsFunc(r.services, j.policies.services.has)
 }
 
-// learn makes what a route says, unless it expands to too much, and notes what it names and where
-// it would attach.
+// learn compiles a route within its limits, and records its references and the listeners that it
+// would attach to.
 func (j *Judge) learn(o *Objects, out *judged) {
 	r := out.route
 	j.compileJudged(o, out)

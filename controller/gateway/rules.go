@@ -8,10 +8,10 @@ import (
 	"turnout/routing"
 )
 
-// ruleSet is the rules of a route as they are kept: once for each class of listeners, and where they
-// are served. A route with many host names has each rule once, not once for each of them.
+// ruleSet stores the rules of a route once for each class of listeners, and the places where they
+// are served. A rule is not repeated for each host name.
 type ruleSet struct {
-	classes [][]routing.RuleSpec // without Host, Listener and what follows from them
+	classes [][]routing.RuleSpec // without Host, Listener and the fields derived from them
 	places  []rulePlace
 }
 
@@ -54,7 +54,7 @@ func (s *ruleSet) all() []routing.RuleSpec {
 	return list
 }
 
-// rules notes how two sets of rules differ, and returns whether they do.
+// rules records the differences of two sets of rules, and reports whether there are any.
 func (c *Changes) rules(before, next *ruleSet) bool {
 	if reflect.DeepEqual(before, next) {
 		return false
@@ -95,7 +95,7 @@ func (c *Changes) rules(before, next *ruleSet) bool {
 	return true
 }
 
-// add notes rules that are new at a place, or changed.
+// add records rules that are new or changed at a place.
 func (c *Changes) add(p *rulePlace, rules []routing.RuleSpec) {
 	c.Rules = slices.Grow(c.Rules, len(rules))
 	for i := range rules {
@@ -103,7 +103,7 @@ func (c *Changes) add(p *rulePlace, rules []routing.RuleSpec) {
 	}
 }
 
-// remove notes rules that are gone from a place.
+// remove records rules that are deleted from a place.
 func (c *Changes) remove(p *rulePlace, rules []routing.RuleSpec) {
 	for i := range rules {
 		key := rules[i].RouteKey
@@ -112,10 +112,10 @@ func (c *Changes) remove(p *rulePlace, rules []routing.RuleSpec) {
 	}
 }
 
-// classChange is how the rules of a class differ from those of another.
+// classChange is the difference between the rules of two classes.
 type classChange struct{ rules, deleted []routing.RuleSpec }
 
-// changeOf returns how the rules of next differ from those of before.
+// changeOf returns the difference between before and next.
 func changeOf(before, next []routing.RuleSpec) (out classChange) {
 	old := make(map[routing.RouteKey]*routing.RuleSpec, len(before))
 	for i := range before {

@@ -8,12 +8,12 @@ import (
 	"turnout/internal/bound"
 )
 
-// costGone is what a route costs that is no longer there, for each rule that it had; see Begin.
+// costGone is the cost of a deleted route for each rule that it had; see Begin.
 const costGone = 64
 
-// Begin gives the calls of Judge until the next Begin a budget for the routes that they judge again,
-// in the unit of expansion.Size.Bytes. Others wait for later calls, by namespace. stamp is that of
-// the changes from now on, see turns.Queue.Add. Without a call of Begin nothing waits.
+// Begin sets the budget for judging routes again until the next Begin, in the unit of
+// expansion.Size.Bytes. Routes beyond it wait by namespace for later calls. stamp marks the
+// changes from now on, see turns.Queue.Add. Without Begin there is no budget and no wait.
 func (j *Judge) Begin(budget turns.Budget, stamp uint64) { j.budget, j.stamp = budget, stamp }
 
 // Waiting returns the number of routes that wait for later calls of Judge.
@@ -41,8 +41,8 @@ func (j *Judge) costOf(o *Objects, ref Ref) int {
 	return cost + size.Bytes()
 }
 
-// attach notes the parents of a route and counts what it would expand to there. before is what was
-// known of it, nil for nothing.
+// attach records the parents of a route and counts its expansion there. before is its earlier
+// state, nil for none.
 func (j *Judge) attach(o *Objects, r *route, before *judged) {
 	out := &judged{route: r}
 	j.routes[r.ref] = out
@@ -82,7 +82,7 @@ func (r *judged) places() (n int) {
 	return n
 }
 
-// compileJudged makes what a route says. A route that expands to too much says nothing.
+// compileJudged compiles a route. A route that expands to too much gets no rules.
 func (j *Judge) compileJudged(o *Objects, r *judged) {
 	why := r.refused
 	if why == "" {

@@ -67,8 +67,8 @@ func TestObjectThatExpandsToTooMuchIsNotMade(t *testing.T) {
 	}
 }
 
-// TestNamespaceThatExpandsToTooMuch: of objects that expand to more than their namespace may have the
-// youngest are not accepted, and they are when others go.
+// TestNamespaceThatExpandsToTooMuch: of objects that expand to more than their namespace may have
+// the youngest are not accepted, and they are when others go.
 func TestNamespaceThatExpandsToTooMuch(t *testing.T) {
 	w := newWorld(t)
 	var bounds bound.Counts
@@ -101,8 +101,8 @@ func TestNamespaceThatExpandsToTooMuch(t *testing.T) {
 	}
 }
 
-// TestRulesAreKeptOncePerClass: host names of a listener have their rules in common, and a change of
-// one host name, match or listener changes the rules of no other.
+// TestRulesAreKeptOncePerClass: host names of a listener have their rules in common, and a change
+// of one host name, match or listener changes the rules of no other.
 func TestRulesAreKeptOncePerClass(t *testing.T) {
 	w := newWorld(t)
 	ref := Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}

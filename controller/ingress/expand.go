@@ -41,8 +41,8 @@ type Input struct {
 	Service func(name string) *corev1.Service // of the namespace, with its ports; nil = there is none
 }
 
-// Rules returns how many rules an Ingress may expand to at most: its paths, the hosts that only
-// spec.tls names, and a default backend for each host.
+// Rules returns the largest number of rules that an Ingress may expand to: its paths, the hosts
+// that only spec.tls names, and a default backend for each host.
 func Rules(in *networkingv1.Ingress) (n int) {
 	hosts := len(in.Spec.Rules)
 	for i := range in.Spec.Rules {

@@ -32,7 +32,7 @@ type beside struct {
 	mirrors []side
 	percent int // of the requests are copied
 	canary  *side
-	asked   []routing.Match // the canary gets requests for which the headers and cookies of one of these hold
+	asked   []routing.Match // conditions on headers and cookies; the canary gets requests that meet one of them
 }
 
 // side is a service, and the servers that it has.

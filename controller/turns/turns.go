@@ -1,5 +1,5 @@
-// Package turns divides the time of one goroutine among namespaces: items wait in a queue, and each
-// batch takes items of a bounded cost, those of namespaces that had least so far first.
+// Package turns divides the time of one goroutine among namespaces. Items wait in a queue, and
+// each batch takes items of a bounded cost. Namespaces that had the least so far come first.
 package turns
 
 import (
@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// Budget is what the items of a batch may cost. The zero value takes nothing.
+// Budget is the cost that the items of a batch may have. The zero value takes no item.
 type Budget struct {
 	left  int
-	large bool // an item that cost more than was left was taken
+	large bool // an item above the rest of the budget was taken
 }
 
 // NewBudget returns a budget of n units.
@@ -20,24 +20,24 @@ func NewBudget(n int) Budget { return Budget{left: n} }
 // Unlimited returns a budget that takes all items.
 func Unlimited() Budget { return Budget{left: math.MaxInt} }
 
-// Queue is items that wait, each once. Items of a namespace are taken in the order in which they came.
+// Queue holds waiting items, each once. Items of a namespace are taken in their order of arrival.
 // Namespaces share by the cost of their items (start-time fair queueing: Goyal, Vin and Cheng,
-// SIGCOMM 1996): one that had nothing for a while comes before all that wait with much.
+// SIGCOMM 1996). A namespace that had nothing for a while comes before those that wait with much.
 //
-// A Queue belongs to one goroutine. It is made by New.
+// A Queue belongs to one goroutine. New makes it.
 type Queue[K comparable] struct {
 	namespace func(K) string
 	waiting   map[K]uint64 // by item: its stamp
 	tenants   map[string]*tenant[K]
 	ready     tenants[K]
-	now       int // virtual time: that of the item that was taken last
+	now       int // virtual time of the last item that was taken
 }
 
-// tenant is the items of a namespace.
+// tenant holds the items of a namespace.
 type tenant[K comparable] struct {
 	name string
 	due  int // virtual time at which the next item may be taken
-	list []K // in order; those that are not waiting any more are skipped
+	list []K // in order of arrival; removed items are skipped
 	at   int // index in Queue.ready, -1 = nothing waits
 }
 
@@ -49,7 +49,8 @@ func New[K comparable](namespace func(K) string) *Queue[K] {
 // Len returns the number of items that wait.
 func (q *Queue[K]) Len() int { return len(q.waiting) }
 
-// Add lets an item wait, unless it does. stamp says since when, as a number that grows.
+// Add queues an item, unless it waits already. stamp is a growing number that orders items by the
+// begin of their wait.
 func (q *Queue[K]) Add(item K, stamp uint64) {
 	if _, there := q.waiting[item]; there {
 		return
@@ -61,7 +62,7 @@ func (q *Queue[K]) Add(item K, stamp uint64) {
 		t = &tenant[K]{name: name, at: -1}
 		q.tenants[name] = t
 	}
-	if len(t.list) > 64+2*len(q.waiting) { // of items that were removed and added again and again
+	if len(t.list) > 64+2*len(q.waiting) { // drop the places of items that were removed and added again
 		t.list = slices.DeleteFunc(t.list, func(k K) bool { _, there := q.waiting[k]; return !there })
 	}
 	if t.list = append(t.list, item); t.at < 0 {
@@ -70,10 +71,10 @@ func (q *Queue[K]) Add(item K, stamp uint64) {
 	}
 }
 
-// Remove takes an item out, if it waits.
+// Remove deletes an item from the queue, if it waits.
 func (q *Queue[K]) Remove(item K) { delete(q.waiting, item) }
 
-// Oldest returns the smallest stamp of the items that wait. The bool is false when none does.
+// Oldest returns the smallest stamp of the waiting items; ok is false without any.
 func (q *Queue[K]) Oldest() (stamp uint64, ok bool) {
 	stamp = math.MaxUint64
 	for _, s := range q.waiting {
@@ -82,12 +83,12 @@ func (q *Queue[K]) Oldest() (stamp uint64, ok bool) {
 	return stamp, len(q.waiting) > 0
 }
 
-// Take takes items until their costs reach the budget, which it lowers by what they cost. An item
-// that costs more than is left is taken once for each budget, beside the others, so that a batch is at
-// most the budget and one item, and large items do not delay small ones of other namespaces. do gets
-// each item with its stamp, before cost is called for the next one.
+// Take takes items and subtracts their costs from the budget until it is used up. Once for each
+// budget it also takes an item that costs more than the rest. So a batch is at most the budget and
+// one item, and large items do not delay small ones of other namespaces. do gets each item with
+// its stamp, before cost is called for the next one.
 func (q *Queue[K]) Take(budget *Budget, cost func(K) int, do func(item K, stamp uint64)) {
-	var later []*tenant[K] // whose next item is too large for this batch
+	var later []*tenant[K] // their next item is too large for this batch
 	for budget.left > 0 && len(q.ready) > 0 {
 		t := q.ready[0]
 		item, ok := q.next(t)
@@ -117,7 +118,7 @@ func (q *Queue[K]) Take(budget *Budget, cost func(K) int, do func(item K, stamp 
 	for _, t := range later {
 		heap.Push(&q.ready, t)
 	}
-	for len(q.ready) > 0 { // namespaces whose items have all been removed do not stay
+	for len(q.ready) > 0 { // drop namespaces without items
 		t := q.ready[0]
 		if _, ok := q.next(t); ok {
 			break
@@ -142,8 +143,8 @@ func (q *Queue[K]) next(t *tenant[K]) (item K, ok bool) {
 	return item, false
 }
 
-// rest takes a namespace without items out of those that are ready. It is remembered for as long as
-// it had more than others.
+// rest removes a namespace without items from the ready ones. Its virtual time is kept while it is
+// ahead of the others.
 func (q *Queue[K]) rest(t *tenant[K]) {
 	heap.Remove(&q.ready, t.at)
 	for name, o := range q.tenants {

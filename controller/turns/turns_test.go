@@ -22,8 +22,8 @@ func taken(q *Queue[string], budget int, cost func(string) int) (list []string) 
 
 func one(string) int { return 1 }
 
-// TestNamespaceThatFloodsWaitsForItself: what another namespace queues is in the next batch, however
-// much the first one queues before and meanwhile.
+// TestNamespaceThatFloodsWaitsForItself: what another namespace queues is in the next batch,
+// however much the first one queues before and meanwhile.
 func TestNamespaceThatFloodsWaitsForItself(t *testing.T) {
 	q := newQueue()
 	for i := range 1000 {
@@ -64,7 +64,8 @@ func TestBatchIsTheBudgetAndOneLargeItem(t *testing.T) {
 }
 
 // TestSharesAreByCost adds, removes and takes at random. Each item is taken once unless it is
-// removed, in the order of its namespace, and no namespace that always waits gets more than a share.
+// removed, in the order of its namespace, and no namespace that always waits gets more than a
+// share.
 func TestSharesAreByCost(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
 	q, last, spent := newQueue(), map[string]int{}, map[string]int{}

@@ -22,7 +22,7 @@ func (o *Options) Table() []option.Option {
 			return err
 		}, Help: "nobody needs a login for /metrics and /routes; otherwise a router of a cluster asks everybody, and one of manifests without a user and password every client on another machine"},
 		{Flag: "admin-hosts", Value: "LIST", Set: option.Into(&o.Hosts, ParseHosts),
-			Help: "names by which visitors without a login may call the admin port, besides addresses, names of one label and Services of the router's namespace"},
+			Help: "host names that the admin port accepts without a login, besides addresses, names of one label and Services of the router's namespace"},
 		{Flag: "metrics-ready-http-url", Env: "ROUTER_METRICS_READY_HTTP_URL", Value: "URL", EnvStops: true, Set: option.Into(&o.ReadyURL, admin.ParseReadyURL),
 			Help: "URL that must answer, besides the event loops, for the router to be ready"},
 		{Flag: "metrics-tls-cert-file", Env: "ROUTER_METRICS_TLS_CERT_FILE", Value: "FILE", Set: option.Into(&o.CertFile, option.ParseText),

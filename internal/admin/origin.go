@@ -26,12 +26,14 @@ func setAnswerHeaders(h http.Header) {
 	}
 }
 
-// knownHost reports whether a Host field (RFC 9110 section 7.2) names this machine in a way that nobody else can claim. A web
-// page whose author points the name of its site at this address once it is loaded (DNS rebinding) sends that name: it must not
-// read what is open to visitors without a login.
+// knownHost reports whether a Host field (RFC 9110 section 7.2) has a name of this machine that no
+// other party can claim. It defends against DNS rebinding: a web page points the name of its own
+// site at this address and reads pages that need no login. Its requests have the name of that
+// site.
 //
-// Whole hosts are compared. An address is no name, a name of one label or of localhost is not resolved elsewhere, and a name of
-// a pod stands for the address that is in it. Of Services, those of the router's own namespace count: any tenant has others.
+// Whole hosts are compared. Accepted are addresses, names of one label and of localhost, which no
+// foreign DNS server resolves, names of pods, which contain the address, and Services of the
+// router's own namespace. Other Services may belong to a tenant.
 func (c *Config) knownHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// connects lists the files that open connections, and why their destination is not a way around internal/target.
+// connects lists the files that open connections, and why their destination is not a way around
+// internal/target.
 var connects = []struct{ path, reason string }{
 	{"proxy/h1/pools.go", "endpoint"},
 	{"proxy/h2/choice.go", "endpoint"},
@@ -26,8 +27,9 @@ var connects = []struct{ path, reason string }{
 	{"internal/pulse/pulse.go", "the router itself"},
 }
 
-// TestConnectsAreJudged: what opens connections goes to a balancer.Endpoint, whose address only internal/target admits, or to
-// an address that a target.Guard judges, or to a destination that no tenant names.
+// TestConnectsAreJudged: what opens connections goes to a balancer.Endpoint, whose address only
+// internal/target admits, or to an address that a target.Guard judges, or to a destination that no
+// tenant names.
 func TestConnectsAreJudged(t *testing.T) {
 	used := map[string]bool{}
 	for f := range theModule(t).production {
@@ -74,8 +76,8 @@ func TestConnectsAreJudged(t *testing.T) {
 	}
 }
 
-// TestAddressesHaveOneConstructor: the types that prove a judgement have no exported field, so that only their package makes
-// them, and the specs of tables hold them instead of plain values.
+// TestAddressesHaveOneConstructor: the types that prove a judgement have no exported field, so
+// that only their package makes them, and the specs of tables hold them instead of plain values.
 func TestAddressesHaveOneConstructor(t *testing.T) {
 	sealed := map[string][]string{"internal/target": {"Addr", "Host", "Policy"}, "internal/wire/field": {"CarriedName"}, "routing/header": {"Actions"}}
 	for f := range theModule(t).production {

@@ -23,10 +23,10 @@ const (
 	IterationChunks                 // a body came in so many small chunks that the rest of them waits for a later iteration
 	EarlyAnswer                     // an upload was no longer read after its early final answer
 	ReplayBodies                    // a request body was not kept for another attempt
-	PrivateConnections              // a connection that authenticates was not kept for its client, or a request did not wait for one
+	PrivateConnections              // a connection that its pod authenticates was not kept for its client, or a request did not wait for one
 	Mirrors                         // a copy of a request for a mirror was not sent
-	Compressors                     // a response was not compressed: its namespace has its share of compressors
-	WaitingRequests                 // a request did not wait for a server or a retry: its namespace has its share of places
+	Compressors                     // a response was not compressed: its namespace had its share of compressors
+	WaitingRequests                 // a request did not wait for a server or a retry: its namespace had its share of places
 	TunnelFin                       // a half-closed tunnel was silent for too long
 	Hops                            // a request that had passed the router too often was answered 508
 	RouteConnections                // a route had its share of connections or descriptors
@@ -61,7 +61,7 @@ const (
 	ObjectExpansion                 // an object was rejected: it expands to too much
 	BatchWork                       // an object waited for a later batch: its namespace had its share of one
 	NamespaceExpansion              // an object was rejected: those of its namespace expand to too much together
-	MatchWork                       // rules of a namespace were not decided for a request: to match them takes more work than it may
+	MatchWork                       // rules of a namespace were not decided for a request: matching exceeded the work of the request
 	count
 )
 

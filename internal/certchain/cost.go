@@ -8,16 +8,18 @@ import (
 	"math/bits"
 )
 
-// Unit is the cost of the cheapest signature checks, those with keys on P-256 and with RSA keys of 2048 bits: about 0.1 ms of
-// a processor.
+// Unit is the cost of the cheapest signature checks, those with keys on P-256 and with RSA keys of
+// 2048 bits: about 0.1 ms of a processor.
 const Unit = 1
 
-// MaxKeyCost is the most that one signature check may cost, about 4 ms: a check cannot be interrupted. RSA keys of more than
-// 8192 bits and those with both a long modulus and a long exponent cost more.
+// MaxKeyCost is the most that one signature check may cost, about 4 ms: a check cannot be
+// interrupted. RSA keys of more than 8192 bits and those with both a long modulus and a long
+// exponent cost more.
 const MaxKeyCost = 40
 
-// Cost returns the cost of one signature check with the public key of c, in units. It is more than MaxKeyCost for keys that
-// are not used, and 0 for keys that crypto/x509 does not check signatures with.
+// Cost returns the cost of one signature check with the public key of c, in units. It is more than
+// MaxKeyCost for keys that are not used, and 0 for keys that crypto/x509 does not check signatures
+// with.
 func Cost(c *x509.Certificate) int {
 	switch key := c.PublicKey.(type) {
 	case ed25519.PublicKey:
@@ -38,8 +40,8 @@ func Cost(c *x509.Certificate) int {
 	return 0
 }
 
-// rsaCost returns the cost of one exponentiation: a squaring for each bit of the exponent and a multiplication for each bit
-// that is set, each as the square of the length of the modulus.
+// rsaCost returns the cost of one exponentiation: a squaring for each bit of the exponent and a
+// multiplication for each bit that is set, each as the square of the length of the modulus.
 func rsaCost(length int, exponent uint64) int {
 	if length > 8192 {
 		return MaxKeyCost + 1

@@ -11,14 +11,15 @@ import (
 // memorySize is the number of chains that a Memory holds, 4,096 of about 150 bytes.
 const memorySize = 1 << 12
 
-// Memory remembers chains that were verified, so that a peer that comes again, or resumes its session, costs no signature
-// check. It holds positions, not certificates, and a newer chain takes the place of an older one. Its zero value is empty; it
-// is safe for concurrent use.
+// Memory remembers chains that were verified, so that a peer that comes again, or resumes its
+// session, costs no signature check. It holds positions, not certificates, and a newer chain takes
+// the place of an older one. Its zero value is empty; it is safe for concurrent use.
 type Memory struct {
 	slots [memorySize]atomic.Pointer[proven]
 }
 
-// proven is a chain that was verified: which certificates of the request and of the set it consists of.
+// proven is a chain that was verified: which certificates of the request and of the set it
+// consists of.
 type proven struct {
 	key   [sha256.Size]byte
 	chain []uint16 // position in Request.Sent, or in the set with ofSet

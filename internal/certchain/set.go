@@ -16,7 +16,8 @@ type Set struct {
 	digest [sha256.Size]byte
 }
 
-// authority is one of a Set. Its certificate is parsed when it is first needed: a parsed one takes several times the memory.
+// authority is one of a Set. Its certificate is parsed when it is first needed: a parsed one takes
+// several times the memory.
 type authority struct {
 	subject string // in DER
 	der     []byte
@@ -24,7 +25,8 @@ type authority struct {
 	anchor  bool // a chain may end at it
 }
 
-// NewSet returns the set of certs. anchor reports whether a chain may end at a certificate; the others only lead to anchors.
+// NewSet returns the set of certs. anchor reports whether a chain may end at a certificate; the
+// others only lead to anchors.
 func NewSet(certs []*x509.Certificate, anchor func(*x509.Certificate) bool) *Set {
 	s := &Set{}
 	for _, c := range certs {
@@ -36,9 +38,9 @@ func NewSet(certs []*x509.Certificate, anchor func(*x509.Certificate) bool) *Set
 
 var errNoCertificate = errors.New("the CA text holds no certificate")
 
-// ParseRoots reads the CERTIFICATE blocks of a PEM text, each of which is an anchor. Blocks that are none, or do not parse,
-// are skipped, as crypto/x509 does. With system the roots of the system are anchors as well. It fails when there is no
-// anchor, or none in a text that is not empty.
+// ParseRoots reads the CERTIFICATE blocks of a PEM text, each of which is an anchor. Blocks that
+// are none, or do not parse, are skipped, as crypto/x509 does. With system the roots of the system
+// are anchors as well. It fails when there is no anchor, or none in a text that is not empty.
 func ParseRoots(text string, system bool) (*Set, error) {
 	s := &Set{}
 	if system {

@@ -1,6 +1,7 @@
-// Package certchain verifies certificate chains that strangers send: clients and endpoints. Whatever they send, and whatever
-// authorities a tenant names, one verification costs a bounded amount of work, and its signature checks are steps between
-// which the caller may do something else.
+// Package certchain verifies certificate chains that strangers send: clients and endpoints.
+// Whatever they send, and whatever authorities a tenant names, one verification costs a bounded
+// amount of work, and its signature checks are steps between which the caller may do something
+// else.
 //
 //	certificates sent ─┐  bounds: number, issuers, keys          one chain at a time, checked by crypto/x509
 //	                   ├─────────────────────────────► candidates ─────────────────────────────────────► verified chain
@@ -21,17 +22,18 @@ import (
 const (
 	// MaxSent is the number of certificates that a peer may send, its own included.
 	MaxSent = 16
-	// MaxIssuers is the number of certificates that may come into question as the issuer of one: they have its issuer's
-	// name, a key of the right kind, and no other key identifier.
+	// MaxIssuers is the number of certificates that may come into question as the issuer of one:
+	// they have its issuer's name, a key of the right kind, and no other key identifier.
 	MaxIssuers = 8
 	// MaxReach is the number of certificates that may come into question for a chain in all.
 	MaxReach = 32
 	// MaxLength is the number of certificates of a chain.
 	MaxLength = 12
-	// MaxNames is the number of names, name constraints and policies of a chain: crypto/x509 compares them with each other.
+	// MaxNames is the number of names, name constraints and policies of a chain: crypto/x509
+	// compares them with each other.
 	MaxNames = 1024
-	// MaxWork is what all signature checks of a verification may cost together, in units: four with keys on P-521, twelve
-	// on P-384, 30 of RSA keys of 4096 bits, 120 with the usual keys.
+	// MaxWork is what all signature checks of a verification may cost together, in units: four
+	// with keys on P-521, twelve on P-384, 30 of RSA keys of 4096 bits, 120 with the usual keys.
 	MaxWork = 128
 )
 
@@ -48,15 +50,16 @@ type Request struct {
 	DNSName string // the name that the first certificate must be valid for; "" = not checked
 	Now     time.Time
 	Memory  *Memory // of chains that were verified; nil = none
-	// Spend is called before each signature check with its cost in units. An error ends the verification with it. nil = the
-	// caller does not account for the cost.
+	// Spend is called before each signature check with its cost in units. An error ends the
+	// verification with it. nil = the caller does not account for the cost.
 	Spend func(units int) error
-	// Accept makes the last decision about a chain that is valid; after an error the next chain is tried. nil = all are
-	// accepted.
+	// Accept makes the last decision about a chain that is valid; after an error the next chain is
+	// tried. nil = all are accepted.
 	Accept func(chain []*x509.Certificate) error
 }
 
-// Check fails with an ErrWork if the key of a peer's own certificate costs too much to check its signature with.
+// Check fails with an ErrWork if the key of a peer's own certificate costs too much to check its
+// signature with.
 func Check(leaf *x509.Certificate) error {
 	if cost := Cost(leaf); cost > MaxKeyCost {
 		return fmt.Errorf("%w: the key of a certificate costs %d units; allowed: %d", ErrWork, cost, MaxKeyCost)
@@ -64,8 +67,8 @@ func Check(leaf *x509.Certificate) error {
 	return nil
 }
 
-// Verify returns a chain from r.Sent[0], which must be there, to an anchor of s. It fails with an ErrWork, an error of
-// crypto/x509, or the error of r.Spend or r.Accept.
+// Verify returns a chain from r.Sent[0], which must be there, to an anchor of s. It fails with an
+// ErrWork, an error of crypto/x509, or the error of r.Spend or r.Accept.
 func (s *Set) Verify(r *Request) ([]*x509.Certificate, error) {
 	if len(r.Sent) > MaxSent {
 		return nil, fmt.Errorf("%w: %d certificates; allowed: %d", ErrWork, len(r.Sent), MaxSent)
@@ -88,7 +91,8 @@ func (s *Set) Verify(r *Request) ([]*x509.Certificate, error) {
 	return chain, err
 }
 
-// known returns the chain that was verified for the same certificates, nil if there is none or it is not accepted any more.
+// known returns the chain that was verified for the same certificates, nil if there is none or it
+// is not accepted any more.
 func (s *Set) known(key *[32]byte, r *Request) []*x509.Certificate {
 	if r.Memory == nil {
 		return nil
@@ -176,7 +180,8 @@ func (w *walk) candidates(c *x509.Certificate) (found []*x509.Certificate, err e
 	return found, err
 }
 
-// comesIntoQuestion reports whether issuer may have issued c, as far as can be told without a signature check.
+// comesIntoQuestion reports whether issuer may have issued c, as far as can be told without a
+// signature check.
 func comesIntoQuestion(issuer, c *x509.Certificate) bool {
 	authority := issuer.BasicConstraintsValid && issuer.IsCA || issuer.Version < 3 && !issuer.BasicConstraintsValid
 	sameKey := len(issuer.SubjectKeyId) == 0 || len(c.AuthorityKeyId) == 0 || bytes.Equal(issuer.SubjectKeyId, c.AuthorityKeyId)
@@ -237,10 +242,12 @@ func (w *walk) climb(path []*x509.Certificate) []*x509.Certificate {
 // systemCost is what the check of a signature of a root of the system is taken to cost.
 const systemCost = 4 * Unit
 
-// try has crypto/x509 verify one chain, which ends at an anchor, or at the certificate below a root of the system.
+// try has crypto/x509 verify one chain, which ends at an anchor, or at the certificate below a
+// root of the system.
 //
-// crypto/x509 looks for issuers by name, and checks the signatures of all that it finds. So it gets copies whose names are
-// their places in the chain: each has one issuer. The copies of a chain below a root of the system end with the real name.
+// crypto/x509 looks for issuers by name, and checks the signatures of all that it finds. So it
+// gets copies whose names are their places in the chain: each has one issuer. The copies of a
+// chain below a root of the system end with the real name.
 func (w *walk) try(path []*x509.Certificate, below bool) []*x509.Certificate {
 	if w.fatal = namesBounded(path); w.fatal != nil {
 		return nil

@@ -77,8 +77,8 @@ func verify(s *Set, sent ...*x509.Certificate) (units int, err error) {
 	return units, err
 }
 
-// TestUsualChainsAreVerified: what certificate authorities issue costs a part of the budget, with cross-signed and renewed
-// authorities, and on the largest curve that crypto/x509 has.
+// TestUsualChainsAreVerified: what certificate authorities issue costs a part of the budget, with
+// cross-signed and renewed authorities, and on the largest curve that crypto/x509 has.
 func TestUsualChainsAreVerified(t *testing.T) {
 	rsaKey := func(bits int) crypto.Signer {
 		key, err := rsa.GenerateKey(rand.Reader, bits)
@@ -104,7 +104,8 @@ func TestUsualChainsAreVerified(t *testing.T) {
 		if _, err := verify(rootsOf(root), certs(chain[:5])...); !errors.As(err, new(x509.UnknownAuthorityError)) {
 			t.Errorf("%s, one is missing: %v", name, err)
 		}
-		// Another root has signed the root, which is sent so; and the authority of the leaf has a newer certificate.
+		// Another root has signed the root, which is sent so; and the authority of the leaf has a
+		// newer certificate.
 		other := issue(t, "other", key(), nil, testcert.Authority)
 		crossed := issue(t, "root", root.key, other, testcert.Authority)
 		renewed := issue(t, "between 4", chain[1].key, chain[2], testcert.Authority)
@@ -144,7 +145,8 @@ func strangers(t testing.TB, root *x509.Certificate, n int, curve elliptic.Curve
 	return sent
 }
 
-// TestStrangersCostLittle: chains that cost more than the budget are refused, most of them before a signature is checked.
+// TestStrangersCostLittle: chains that cost more than the budget are refused, most of them before
+// a signature is checked.
 func TestStrangersCostLittle(t *testing.T) {
 	root := issue(t, "root", on(t, elliptic.P256()), nil, testcert.Authority)
 	for n, most := range map[int]int{90: 0, MaxSent: 0, MaxSent - 1: 0, MaxIssuers + 1: 0, MaxIssuers: MaxWork, 2: 60} {
@@ -194,8 +196,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestVerifyAgreesWithX509: of random authorities that sign each other, some under the same name, the chains that
-// crypto/x509 finds are found, and no others.
+// TestVerifyAgreesWithX509: of random authorities that sign each other, some under the same name,
+// the chains that crypto/x509 finds are found, and no others.
 func TestVerifyAgreesWithX509(t *testing.T) {
 	keys := make([]crypto.Signer, 5)
 	for i := range keys {

@@ -1,9 +1,11 @@
-// Package expression compiles and matches the regular expressions that tenants write (RE2 syntax, as in package regexp). Text,
-// program and memory of an Expression have limits, which are checked before anything is compiled. Matching counts its steps and
-// stops when a budget is used up. It allocates nothing, once a Machine has seen the largest program.
+// Package expression compiles and matches the regular expressions that tenants write (RE2 syntax,
+// as in package regexp). Text, program and memory of an Expression have limits, which are checked
+// before anything is compiled. Matching counts its steps and stops when a budget is used up. It
+// allocates nothing, once a Machine has seen the largest program.
 //
-// An Expression answers yes or no, so it needs neither captures nor the three engines of package regexp, whose memory depends on
-// the input. It is one nondeterministic automaton, advanced one code point at a time (Thompson 1968; Pike's VM without captures).
+// An Expression answers yes or no, so it needs neither captures nor the three engines of package
+// regexp, whose memory depends on the input. It is one nondeterministic automaton, advanced one
+// code point at a time (Thompson 1968; Pike's VM without captures).
 package expression
 
 import (
@@ -94,7 +96,8 @@ func tooLarge(format string, arguments ...any) error {
 // String returns the text of the expression.
 func (e *Expression) String() string { return e.text }
 
-// Instructions returns the length of the program: no input costs more than about twice as many steps per byte.
+// Instructions returns the length of the program: no input costs more than about twice as many
+// steps per byte.
 func (e *Expression) Instructions() int { return len(e.program) }
 
 // Size returns the memory of the expression in bytes, its text included.
@@ -134,7 +137,8 @@ func ignoresCase(text string) bool {
 	}
 }
 
-// instructions returns an upper bound of the instructions that a tree compiles to, or some number above most.
+// instructions returns an upper bound of the instructions that a tree compiles to, or some number
+// above most.
 func instructions(tree *syntax.Regexp, most int) int {
 	return treeSize(tree, most) + 2 // the failing instruction and the match
 }

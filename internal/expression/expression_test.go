@@ -59,7 +59,8 @@ func TestExpressionsMatchAsPackageRegexp(t *testing.T) {
 	}
 }
 
-// TestRandomExpressionsMatchAsPackageRegexp builds expressions from a grammar, so that nearly all of them compile.
+// TestRandomExpressionsMatchAsPackageRegexp builds expressions from a grammar, so that nearly all
+// of them compile.
 func TestRandomExpressionsMatchAsPackageRegexp(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	atoms := []string{"a", "b", "é", ".", "[ab]", "[^a]", "^", "$", `\b`, `\B`, "(?i)a", "(?m)^", "(?-s).", `\n`, ""}
@@ -96,7 +97,8 @@ func FuzzExpressionMatchesAsPackageRegexp(f *testing.F) {
 	})
 }
 
-// costly are expressions below 1,024 bytes that package regexp compiles to megabytes, parses for a long time, or matches slowly.
+// costly are expressions below 1,024 bytes that package regexp compiles to megabytes, parses for a
+// long time, or matches slowly.
 var costly = map[string]string{
 	"repetitions":              strings.Repeat("a{1000}", 146),
 	"nested repetitions":       strings.Repeat("((a{10}){10}){10}", 60),
@@ -166,7 +168,8 @@ func TestExpressionsKeepTheirSize(t *testing.T) {
 	}
 }
 
-// TestMatchingStopsAtItsBudget: no result but Undecided comes from a budget that was used up, and the steps beyond it are few.
+// TestMatchingStopsAtItsBudget: no result but Undecided comes from a budget that was used up, and
+// the steps beyond it are few.
 func TestMatchingStopsAtItsBudget(t *testing.T) {
 	e, err := New("(?:a?){500}(?:[ab]?){500}c", Whole, Tenant())
 	if err != nil {
@@ -215,7 +218,8 @@ func TestTheEndOfAnExpressionDecidesEarly(t *testing.T) {
 	}
 }
 
-// BenchmarkStep measures a step of several worst programs. The budgets of routing are figured by the slowest.
+// BenchmarkStep measures a step of several worst programs. The budgets of routing are figured by
+// the slowest.
 func BenchmarkStep(b *testing.B) {
 	input := []byte(strings.Repeat("aé", 10<<10))
 	for name, text := range map[string]string{

@@ -24,7 +24,8 @@ const wideWork = 3
 // endOfText is the code point before and after an input.
 const endOfText rune = -1
 
-// Machine is the memory of matching: two sets of instructions. One goroutine at a time uses it. The zero value is ready.
+// Machine is the memory of matching: two sets of instructions. One goroutine at a time uses it.
+// The zero value is ready.
 type Machine struct {
 	now, next threads
 	stack     []uint16
@@ -60,8 +61,8 @@ func (m *Machine) fit(n int) {
 	m.stack = make([]uint16, 0, n)
 }
 
-// Match matches input and takes the steps that it took off budget. The result is Undecided if the budget would become negative; it is
-// 0 then.
+// Match matches input and takes the steps that it took off budget. The result is Undecided if the
+// budget would become negative; it is 0 then.
 func (e *Expression) Match(m *Machine, input []byte, budget *int) Result {
 	if *budget -= 1 + len(e.prefix)/prefixWork; *budget < 0 {
 		*budget = 0
@@ -138,7 +139,8 @@ func (in *instruction) takes(r rune, m *Machine) bool {
 	return false
 }
 
-// add adds an instruction, and those that it leads to without consuming anything, to a set. True: the input matches.
+// add adds an instruction, and those that it leads to without consuming anything, to a set. True:
+// the input matches.
 func (e *Expression) add(m *Machine, to *threads, i uint16) bool {
 	m.stack = append(m.stack[:0], i)
 	for len(m.stack) > 0 {

@@ -64,8 +64,8 @@ func (m *Memory) grant(t *Table, n, most int) bool {
 	return m.used.Load()+int64(step(n, most)) <= m.most || int64(n) < m.share(t)
 }
 
-// share returns how many entries a shard of t has when memory is short: namespaces have equal shares, and
-// so have the tables of each.
+// share returns how many entries a shard of t has when memory is short: namespaces have equal
+// shares, and so have the tables of each.
 func (m *Memory) share(t *Table) int64 {
 	tables := int64(1)
 	if s := t.space.Load(); s != nil {

@@ -43,8 +43,8 @@ const (
 	expiry     = int64(Expiry / time.Millisecond)
 )
 
-// Table is the counters of one object of the API: an OpenShift Route, an Ingress or another one with
-// all its rules. It is made by Memory.NewTable and safe for use by any goroutine.
+// Table is the counters of one object of the API: an OpenShift Route, an Ingress or another one
+// with all its rules. It is made by Memory.NewTable and safe for use by any goroutine.
 type Table struct {
 	seed      maphash.Seed
 	memory    *Memory

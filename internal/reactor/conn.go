@@ -158,8 +158,8 @@ func (c *Conn) LocalAddr() netip.AddrPort {
 	return c.sock.Local()
 }
 
-// ReceivedTTL returns the TTL, in IPv6 the hop limit, with which packets of the peer of an accepted connection arrive; 0 if
-// the system does not report it.
+// ReceivedTTL returns the TTL, in IPv6 the hop limit, with which packets of the peer of an
+// accepted connection arrive; 0 if the system does not report it.
 func (c *Conn) ReceivedTTL() uint8 {
 	if s, ok := c.sock.(engine.TTLReporter); ok {
 		return s.ReceivedTTL()

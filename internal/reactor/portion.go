@@ -5,9 +5,9 @@ const (
 	portionPipe = 256 << 10
 	// portionShare bounds what is moved of a portion per iteration: its neighbours are requests and answers.
 	portionShare = 512 << 10
-	// portionPipes is how many pipes the portions of a loop have together, shared by their owners. The
-	// process copies other portions. So peers that do not read hold no more than that of the system's
-	// memory and descriptors.
+	// portionPipes is how many pipes the portions of a loop have together, shared by their owners.
+	// The process copies other portions. So peers that do not read hold no more than that of the
+	// system's memory and descriptors.
 	portionPipes = 64
 	// portionsKept is how many Splices are kept for the next portions.
 	portionsKept = 64
@@ -31,12 +31,12 @@ type portion struct {
 	stalled bool    // as Stalled was called
 }
 
-// SpliceN copies the next n bytes that src receives to dst, in the kernel, and leaves both as they were.
-// Until then src's handler gets no Data. What dst has queued goes first. If src ends before, or one of
-// the two fails, Copied is not called: their handlers get those events. The system queues no more for
-// dst than for other Conns. owner is an opaque name: portions of one owner have one share of the loop's
-// pipes. SpliceN returns false if it cannot splice, for the reasons of ErrNoSplice or because src keeps
-// input that was not consumed.
+// SpliceN copies the next n bytes that src receives to dst, in the kernel, and leaves both as they
+// were. Until then src's handler gets no Data. What dst has queued goes first. If src ends before,
+// or one of the two fails, Copied is not called: their handlers get those events. The system
+// queues no more for dst than for other Conns. owner is an opaque name: portions of one owner have
+// one share of the loop's pipes. SpliceN returns false if it cannot splice, for the reasons of
+// ErrNoSplice or because src keeps input that was not consumed.
 func (l *Loop) SpliceN(src, dst *Conn, n int64, owner string, whose Portion) bool {
 	if len(src.kept()) > 0 || n <= 0 || !l.splices(src, dst) {
 		return false

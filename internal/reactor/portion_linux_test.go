@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPortionsShareTheirPipes: the portions of an owner have its share of the loop's pipes. The process
-// copies one that gets none, to the same byte, while another owner still gets a pipe.
+// TestPortionsShareTheirPipes: the portions of an owner have its share of the loop's pipes. The
+// process copies one that gets none, to the same byte, while another owner still gets a pipe.
 func TestPortionsShareTheirPipes(t *testing.T) {
 	l := startLoop(t, Config{})
 	next := make(chan byte, 1)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reportTTL has the kernel keep the TTL, in IPv6 the hop limit, of what a socket receives. Accepted sockets inherit that. A
-// kernel that cannot do it reports no TTL.
+// reportTTL has the kernel keep the TTL, in IPv6 the hop limit, of what a socket receives.
+// Accepted sockets inherit that. A kernel that cannot do it reports no TTL.
 func reportTTL(fd int) {
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVTTL, 1) // also on sockets of IPv6, for IPv4 packets
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1)
@@ -26,7 +26,8 @@ func setTTL(fd, family int, ttl uint8) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TTL, int(ttl))
 }
 
-// ReceivedTTL returns the TTL of the last packet of the handshake of an accepted connection, 0 if it is not known.
+// ReceivedTTL returns the TTL of the last packet of the handshake of an accepted connection, 0 if
+// it is not known.
 func (s *epollSocket) ReceivedTTL() uint8 {
 	level, option := uintptr(unix.IPPROTO_IP), uintptr(unix.IP_PKTOPTIONS)
 	if !s.there.unpack().Addr().Is4() {

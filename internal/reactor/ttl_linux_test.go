@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestTTL sends with a TTL and reads it where a connection or datagram arrives, over IPv4, IPv6, and IPv4 on a socket of
-// IPv6.
+// TestTTL sends with a TTL and reads it where a connection or datagram arrives, over IPv4, IPv6,
+// and IPv4 on a socket of IPv6.
 func TestTTL(t *testing.T) {
 	for _, c := range []struct{ listen, dial string }{
 		{"127.0.0.1:0", "127.0.0.1"},

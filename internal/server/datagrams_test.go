@@ -226,7 +226,9 @@ func TestUDPSessionsEnd(t *testing.T) {
 	}
 }
 
-// TestUDPSessionsAreBounded: with one more than the share of its namespace, two of four, the client that was silent for longest begins anew, which it does not notice but by another endpoint.
+// TestUDPSessionsAreBounded: with one more than the share of its namespace, two of four, the
+// client that was silent for longest begins anew, which it does not notice but by another
+// endpoint.
 func TestUDPSessionsAreBounded(t *testing.T) {
 	var bounds bound.Counts
 	w := startUDP(t, func(cfg *server.Config) { cfg.Loops, cfg.Limits.UDPSessions, cfg.Bounds = 1, 4, &bounds })

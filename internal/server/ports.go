@@ -129,7 +129,8 @@ func (s *Server) openPorts() []openPort {
 	return slices.Clone(s.ports)
 }
 
-// Listening returns the addresses of all ports that are open: the pair, and those of Config.Ports and SetPorts.
+// Listening returns the addresses of all ports that are open: the pair, and those of Config.Ports
+// and SetPorts.
 func (s *Server) Listening() []netip.AddrPort {
 	var all []netip.AddrPort
 	for _, p := range s.openPorts() {

@@ -1,12 +1,15 @@
-// Package share divides a bounded resource among namespaces, so that no tenant can use up what others need for a moment.
+// Package share divides a bounded resource among namespaces, so that no tenant can use up what
+// others need for a moment.
 package share
 
-// Pool is a resource of a fixed size, such as bytes of kept request bodies or a number of copies. A namespace may hold at
-// most as much as would still be free afterwards: alone it gets half, with another one a third, and n namespaces that take
-// all they can leave one part in n+1 for the next. (This is the dynamic threshold of shared-memory switches: Choudhury and
-// Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with a factor of 1.)
+// Pool is a resource of a fixed size, such as bytes of kept request bodies or a number of copies.
+// A namespace may hold at most as much as would still be free afterwards: alone it gets half, with
+// another one a third, and n namespaces that take all they can leave one part in n+1 for the next.
+// (This is the dynamic threshold of shared-memory switches: Choudhury and Hahne, IEEE/ACM
+// Transactions on Networking 6(2), 1998, with a factor of 1.)
 //
-// A Pool belongs to one goroutine or event loop at a time. The zero value has size 0 and grants nothing.
+// A Pool belongs to one goroutine or event loop at a time. The zero value has size 0 and grants
+// nothing.
 type Pool struct {
 	size int
 	used int
@@ -16,8 +19,8 @@ type Pool struct {
 // NewPool returns a pool of size units.
 func NewPool(size int) Pool { return Pool{size: size, held: make(map[string]int)} }
 
-// Take grants n units to a namespace and reports whether it could. n must be positive. The caller gives back exactly what
-// it took.
+// Take grants n units to a namespace and reports whether it could. n must be positive. The caller
+// gives back exactly what it took.
 func (p *Pool) Take(namespace string, n int) bool {
 	held := p.held[namespace]
 	if held+n > p.size-p.used-n {
@@ -28,8 +31,8 @@ func (p *Pool) Take(namespace string, n int) bool {
 	return true
 }
 
-// Give returns n units that the namespace holds. It panics if the namespace holds fewer: the caller has lost count, and
-// every later decision of the pool would be wrong.
+// Give returns n units that the namespace holds. It panics if the namespace holds fewer: the
+// caller has lost count, and every later decision of the pool would be wrong.
 func (p *Pool) Give(namespace string, n int) {
 	held := p.held[namespace] - n
 	switch {

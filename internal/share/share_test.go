@@ -42,8 +42,8 @@ func TestGivingBackMoreThanHeldPanics(t *testing.T) {
 	p.Give("b", 1)
 }
 
-// TestSharesAddUp takes and gives back at random. No namespace exceeds half, the sum is what was granted, and nothing is
-// left at the end.
+// TestSharesAddUp takes and gives back at random. No namespace exceeds half, the sum is what was
+// granted, and nothing is left at the end.
 func TestSharesAddUp(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const size = 1000

@@ -30,8 +30,8 @@ func NewOwn(listening []netip.AddrPort, interfaces []netip.Addr) *Own {
 	return o
 }
 
-// With returns an Own with more listeners, and with more addresses at which the listeners of all addresses are reached. o
-// may be nil and does not change.
+// With returns an Own with more listeners, and with more addresses at which the listeners of all
+// addresses are reached. o may be nil and does not change.
 func (o *Own) With(listening []netip.AddrPort, interfaces []netip.Addr) *Own {
 	next := NewOwn(listening, interfaces)
 	if o != nil {

@@ -1,9 +1,11 @@
-// Package target decides which addresses the router connects to because a tenant's object or certificate names them. An
-// Addr is the proof of that decision: Policy returns it, and nothing else can make one.
+// Package target decides which addresses the router connects to because a tenant's object or
+// certificate names them. An Addr is the proof of that decision: Policy returns it, and nothing
+// else can make one.
 //
-// The rules hold for every kind of object and connection: Routes, Ingresses, routes of the Gateway API with requests,
-// streams or datagrams, mirrors, health checks, and downloads of revocation lists. Destinations that only an
-// administrator can name, such as trace exporters and syslog servers, are not judged.
+// The rules hold for every kind of object and connection: Routes, Ingresses, routes of the Gateway
+// API with requests, streams or datagrams, mirrors, health checks, and downloads of revocation
+// lists. Destinations that only an administrator can name, such as trace exporters and syslog
+// servers, are not judged.
 package target
 
 import (
@@ -16,7 +18,8 @@ import (
 	"syscall"
 )
 
-// Addr is an address and port that a Policy has admitted. The zero value is no address. Addrs are comparable.
+// Addr is an address and port that a Policy has admitted. The zero value is no address. Addrs are
+// comparable.
 type Addr struct{ at netip.AddrPort }
 
 // AddrPort returns the address to connect to; invalid for the zero Addr.
@@ -40,8 +43,9 @@ type Policy struct {
 	own      *Own
 }
 
-// NewPolicy returns a policy that refuses the router's own listeners. allowLoopback admits loopback addresses: on a
-// laptop the endpoints are local processes, in a cluster loopback leads into the router's own pod.
+// NewPolicy returns a policy that refuses the router's own listeners. allowLoopback admits
+// loopback addresses: on a laptop the endpoints are local processes, in a cluster loopback leads
+// into the router's own pod.
 func NewPolicy(allowLoopback bool, own *Own) *Policy { return &Policy{allowLoopback, own} }
 
 // ErrOwn is the error of Policy.At for an address where the router itself listens.
@@ -102,8 +106,9 @@ func (p *Policy) Addr(at netip.AddrPort) (Addr, error) {
 	return p.At(h, at.Port())
 }
 
-// metadata lists the addresses at which clouds serve instance metadata and credentials outside the link-local ranges,
-// which are refused as a whole: 169.254.169.254 of most clouds, 169.254.170.2 and 169.254.170.23 of Amazon's containers.
+// metadata lists the addresses at which clouds serve instance metadata and credentials outside the
+// link-local ranges, which are refused as a whole: 169.254.169.254 of most clouds, 169.254.170.2
+// and 169.254.170.23 of Amazon's containers.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"),   // Amazon EC2, instance metadata over IPv6
 	netip.MustParseAddr("fd00:ec2::23"),    // Amazon EKS, Pod Identity agent
@@ -114,8 +119,8 @@ var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:42::42"),     // Scaleway, instance metadata over IPv6
 }
 
-// restricted returns why an address must not be used, nil if it may. Such addresses lead to the router's own machine, to
-// its link, or to the credentials of that machine.
+// restricted returns why an address must not be used, nil if it may. Such addresses lead to the
+// router's own machine, to its link, or to the credentials of that machine.
 func (p *Policy) restricted(ip netip.Addr) error {
 	switch {
 	case !ip.IsValid():
@@ -147,8 +152,9 @@ var (
 	sixToFour  = netip.MustParsePrefix("2002::/16")       // RFC 3056 section 2
 )
 
-// embedded returns the IPv4 addresses in an IPv6 address that may lead to them. A translator with the local-use prefix may
-// have any prefix within it that is at least as long, and each length has a place for the IPv4 address of its own.
+// embedded returns the IPv4 addresses in an IPv6 address that may lead to them. A translator with
+// the local-use prefix may have any prefix within it that is at least as long, and each length has
+// a place for the IPv4 address of its own.
 func embedded(ip netip.Addr) []netip.Addr {
 	if !ip.Is6() {
 		return nil
@@ -172,8 +178,9 @@ func embedded(ip netip.Addr) []netip.Addr {
 	return nil
 }
 
-// Guard holds the Policy of a running router for connections that are made by host name: its Control judges each address
-// that a name resolves to, at the moment of the connect. The zero Guard refuses everything until Set.
+// Guard holds the Policy of a running router for connections that are made by host name: its
+// Control judges each address that a name resolves to, at the moment of the connect. The zero
+// Guard refuses everything until Set.
 type Guard struct{ policy atomic.Pointer[Policy] }
 
 // Set replaces the policy.

@@ -108,7 +108,8 @@ func TestNoPolicyAdmitsNothing(t *testing.T) {
 	}
 }
 
-// TestGuardJudgesResolvedAddresses: host names and redirects are judged when the connection is made.
+// TestGuardJudgesResolvedAddresses: host names and redirects are judged when the connection is
+// made.
 func TestGuardJudgesResolvedAddresses(t *testing.T) {
 	var g Guard
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Control: g.Control}).DialContext}}

@@ -250,8 +250,8 @@ func TestNewSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestANamespaceEndsItsOwnSessions: a namespace with its share of sessions ends its own with each further
-// one, and another one has room and keeps what it has.
+// TestANamespaceEndsItsOwnSessions: a namespace with its share of sessions ends its own with each
+// further one, and another one has room and keeps what it has.
 func TestANamespaceEndsItsOwnSessions(t *testing.T) {
 	r := newRig(t, nil, balancer.PoolConfig{}, time.Hour)
 	r.on(func() {
@@ -289,8 +289,8 @@ func TestANamespaceEndsItsOwnSessions(t *testing.T) {
 	})
 }
 
-// TestDatagramLoopsEnd has a rule whose endpoint is the port itself. A datagram gets as many sessions as it may have hops, not as
-// many as there may be.
+// TestDatagramLoopsEnd has a rule whose endpoint is the port itself. A datagram gets as many
+// sessions as it may have hops, not as many as there may be.
 func TestDatagramLoopsEnd(t *testing.T) {
 	r := newRig(t, nil, balancer.PoolConfig{}, 0)
 	r.on(func() {

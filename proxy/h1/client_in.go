@@ -173,8 +173,8 @@ func (cc *clientConn) complete(trailers []proxy.Field, more bool) {
 	cc.responseEnd(more)
 }
 
-// responseEnd decides whether the connection may serve another request. It may not unless the endpoint got the whole request:
-// the endpoint would read the next one as its rest.
+// responseEnd decides whether the connection may serve another request. It may not unless the
+// endpoint got the whole request: the endpoint would read the next one as its rest.
 func (cc *clientConn) responseEnd(more bool) {
 	if cc.state != clientIdle {
 		return // aborted meanwhile

@@ -32,7 +32,8 @@ type PoolsConfig struct {
 	IdleTimeout time.Duration
 	// MaxIdle is the number of idle connections kept per endpoint. Default 4096.
 	MaxIdle int
-	// Breach reports requests that would end with another length than their heads announce. nil: a panic.
+	// Breach reports requests that would end with another length than their heads announce. nil: a
+	// panic.
 	Breach framing.Breach
 }
 

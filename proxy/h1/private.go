@@ -7,11 +7,13 @@ import (
 	"turnout/proxy"
 )
 
-// privateIdle is the longest time between two requests on a private connection, unless the pod announces a shorter one. It is
-// the idle timeout of IIS: a client that returns later has to log in anew.
+// privateIdle is the longest time between two requests on a private connection, unless the pod
+// announces a shorter one. It is the idle timeout of IIS: a client that returns later has to log
+// in anew.
 const privateIdle = 2 * time.Minute
 
-// ownership is what a connection knows of its owner. The zero value belongs to a connection that any client may use.
+// ownership is what a connection knows of its owner. The zero value belongs to a connection that
+// any client may use.
 type ownership struct {
 	private bool           // it authenticates, and never goes to the pool
 	owner   *proxy.Private // of the private connection; nil = it closes after its response

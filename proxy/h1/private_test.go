@@ -68,8 +68,8 @@ func (r *rig) wantPrivate(kept int64, begun uint64) {
 	}
 }
 
-// TestLoginBelongsToItsClient: the user of a connection is the user of one client. Others are answered 401, before, while and
-// after it is logged in.
+// TestLoginBelongsToItsClient: the user of a connection is the user of one client. Others are
+// answered 401, before, while and after it is logged in.
 func TestLoginBelongsToItsClient(t *testing.T) {
 	for name, login := range map[string]func(r *rig, c *memnet.Peer, user string) string{
 		"NTLM":      func(r *rig, c *memnet.Peer, user string) string { return r.login(c, "a.test", user) },
@@ -115,7 +115,8 @@ func TestLoginBelongsToItsClient(t *testing.T) {
 	}
 }
 
-// TestLoginKeepsItsServer: a client that logs in stays with its server, whatever cookies and weights say.
+// TestLoginKeepsItsServer: a client that logs in stays with its server, whatever cookies and
+// weights say.
 func TestLoginKeepsItsServer(t *testing.T) {
 	for name, change := range map[string]func(*routing.RouteSpec){
 		"round robin": nil,
@@ -144,7 +145,8 @@ func TestLoginKeepsItsServer(t *testing.T) {
 	}
 }
 
-// TestPrivateConnectionEnds: with its client, with the pod, or after an idle time. The client logs in anew.
+// TestPrivateConnectionEnds: with its client, with the pod, or after an idle time. The client logs
+// in anew.
 func TestPrivateConnectionEnds(t *testing.T) {
 	setUp := func(t *testing.T) (*rig, *testrig.LoginPod, *memnet.Peer) {
 		r := newRig(t)
@@ -198,7 +200,8 @@ func TestPrivateConnectionEnds(t *testing.T) {
 	})
 }
 
-// TestStepOfLoginIsNotRepeated: a step of a login that its pod did not answer is not sent on another connection.
+// TestStepOfLoginIsNotRepeated: a step of a login that its pod did not answer is not sent on
+// another connection.
 func TestStepOfLoginIsNotRepeated(t *testing.T) {
 	r := newRig(t)
 	pod := r.pod(1, func(n int, request string) string {
@@ -228,7 +231,8 @@ func TestStepOfLoginIsNotRepeated(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestCredentialsFromAnywhere: credentials make the connection private whether or not the response has a challenge.
+// TestCredentialsFromAnywhere: credentials make the connection private whether or not the response
+// has a challenge.
 func TestCredentialsFromAnywhere(t *testing.T) {
 	r := newRig(t)
 	pod := r.pod(1, always(ok("fine")))
@@ -248,7 +252,8 @@ func TestCredentialsFromAnywhere(t *testing.T) {
 	r.wantPrivate(1, 1)
 }
 
-// TestCredentialsThatActionsAdd: credentials that a header action of a tenant adds make the connection private, too.
+// TestCredentialsThatActionsAdd: credentials that a header action of a tenant adds make the
+// connection private, too.
 func TestCredentialsThatActionsAdd(t *testing.T) {
 	r := newRig(t)
 	pod := testrig.StartLoginPod(r.net, 1)
@@ -266,7 +271,8 @@ func TestCredentialsThatActionsAdd(t *testing.T) {
 	}
 }
 
-// TestLoginsOfCopies: a connection that carried a copy of credentials for a mirror carries nothing else.
+// TestLoginsOfCopies: a connection that carried a copy of credentials for a mirror carries nothing
+// else.
 func TestLoginsOfCopies(t *testing.T) {
 	r := newRig(t)
 	pod, mirror := testrig.StartLoginPod(r.net, 1), testrig.StartLoginPod(r.net, 2)
@@ -299,7 +305,8 @@ func TestLoginsOfCopies(t *testing.T) {
 	}
 }
 
-// TestLoginOfUpgrade: an upgrade uses the connection that its client is logged in on, and takes it along.
+// TestLoginOfUpgrade: an upgrade uses the connection that its client is logged in on, and takes it
+// along.
 func TestLoginOfUpgrade(t *testing.T) {
 	r := newRig(t)
 	pod := r.pod(1, func(_ int, request string) string {

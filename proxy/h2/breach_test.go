@@ -12,8 +12,8 @@ import (
 	"turnout/proxy/detached"
 )
 
-// faulty are the upstreams of a pipeline with a defect: the bodies of requests pass through change on their way to the pooled
-// connections.
+// faulty are the upstreams of a pipeline with a defect: the bodies of requests pass through change
+// on their way to the pooled connections.
 type faulty struct {
 	proxy.Upstreams
 
@@ -39,9 +39,10 @@ func (u *faultyUp) Body(p []byte) bool {
 	return false
 }
 
-// TestRequestOfAnotherLengthIsBrokenOff has a defective pipeline send request bodies that are too short, too long, or go on after
-// their end. The pod gets no complete request, its HTTP/1.1 connection is closed, its HTTP/2 stream is reset, and the next
-// client's request comes on its own. The breach is reported.
+// TestRequestOfAnotherLengthIsBrokenOff has a defective pipeline send request bodies that are too
+// short, too long, or go on after their end. The pod gets no complete request, its HTTP/1.1
+// connection is closed, its HTTP/2 stream is reset, and the next client's request comes on its
+// own. The breach is reported.
 func TestRequestOfAnotherLengthIsBrokenOff(t *testing.T) {
 	changes := map[string]func(up proxy.Upstream, p []byte){
 		"no body":        func(proxy.Upstream, []byte) {},
@@ -107,8 +108,9 @@ func (*scripted) Plain() (none detached.Conn)         { return none }
 func (*scripted) Spliced(uint64)                      {}
 func (*scripted) MayRefuse() (may, askedForMore bool) { return false, false }
 
-// TestResponseOfAnotherLengthIsBrokenOff has an endpoint whose codec passes responses of another length than announced. The
-// client sees that its response is not complete, and gets no other one on an HTTP/1.1 connection.
+// TestResponseOfAnotherLengthIsBrokenOff has an endpoint whose codec passes responses of another
+// length than announced. The client sees that its response is not complete, and gets no other one
+// on an HTTP/1.1 connection.
 func TestResponseOfAnotherLengthIsBrokenOff(t *testing.T) {
 	for _, c := range []struct {
 		name, method string
@@ -156,8 +158,8 @@ func TestResponseOfAnotherLengthIsBrokenOff(t *testing.T) {
 	}
 }
 
-// TestResponseWithoutLengthEnds: a response that ends with its head and announces nothing has an empty body that its client can
-// see the end of.
+// TestResponseWithoutLengthEnds: a response that ends with its head and announces nothing has an
+// empty body that its client can see the end of.
 func TestResponseWithoutLengthEnds(t *testing.T) {
 	endpoint := &script{respond: func(ex *proxy.Exchange) { ex.ResponseHead(&proxy.Head{Status: 200, Minor: 1, ContentLength: -1}, true) }}
 	r := newRigOn(t, memnet.New(1), func(cfg *proxy.Config) { cfg.Upstreams = endpoint })

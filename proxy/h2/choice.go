@@ -167,8 +167,8 @@ func (p *pool) grow() {
 	}
 }
 
-// wanted returns how many of the waiting requests another connection could serve. Requests that authenticate their connection
-// get half of the connections at most.
+// wanted returns how many of the waiting requests another connection could serve. Requests that
+// authenticate their connection get half of the connections at most.
 func (p *pool) wanted() int {
 	n := p.waiters.count()
 	if logins := p.waiters.kinds[waitUnused].Len(); logins > 0 {

@@ -14,8 +14,8 @@ import (
 	"turnout/proxy"
 )
 
-// storm is what an endpoint sends for a request: so many interim responses with a field of size bytes, and a final one with a
-// field of final bytes.
+// storm is what an endpoint sends for a request: so many interim responses with a field of size
+// bytes, and a final one with a field of final bytes.
 type storm struct{ heads, size, final int }
 
 // stormPod starts an endpoint of either protocol.
@@ -102,9 +102,10 @@ func (r *rig) stormClient(front string, n int) (u unreadClient, conns int) {
 	}}, n
 }
 
-// TestUnreadHeads: what heads of responses, interim or final, make the router hold for a client that does not read is bounded
-// by its connections, not by what pods send; a client that reads then gets every final response, and of interim ones at
-// most its share; one that never reads ends in time.
+// TestUnreadHeads: what heads of responses, interim or final, make the router hold for a client
+// that does not read is bounded by its connections, not by what pods send; a client that reads
+// then gets every final response, and of interim ones at most its share; one that never reads ends
+// in time.
 func TestUnreadHeads(t *testing.T) {
 	const requests = 40
 	for name, m := range map[string]storm{"interim": {15, 20 << 10, 0}, "final": {0, 0, 20 << 10}, "both": {1, 12 << 10, 12 << 10}} {
@@ -159,7 +160,8 @@ func (m storm) unread(t *testing.T, front, back string, requests int, reads bool
 	r.wantQuiet()
 }
 
-// TestUnreadTrailers: large trailers of an HTTP/2 pod wait while the client does not read, like heads.
+// TestUnreadTrailers: large trailers of an HTTP/2 pod wait while the client does not read, like
+// heads.
 func TestUnreadTrailers(t *testing.T) {
 	const requests = 40
 	r := newRig(t)

@@ -12,8 +12,8 @@ import (
 	"turnout/routing/header"
 )
 
-// sectionPolicy is a policy and what becomes of the fields of a pod, in each section of a response, and of those of a
-// client, in its head and its trailers.
+// sectionPolicy is a policy and what becomes of the fields of a pod, in each section of a
+// response, and of those of a client, in its head and its trailers.
 type sectionPolicy struct {
 	router func(*proxy.Config)
 	route  func(*routing.RouteSpec)
@@ -112,8 +112,9 @@ var sectionPolicies = map[string]sectionPolicy{
 	"TE":        {client: []string{"te", "expect"}},
 }
 
-// TestEverySectionPassesThePolicy: no field that a policy removes or replaces in a head gets past it in an interim
-// response or in trailers, and what the policies do not name passes in all sections, with any protocol on either side.
+// TestEverySectionPassesThePolicy: no field that a policy removes or replaces in a head gets past
+// it in an interim response or in trailers, and what the policies do not name passes in all
+// sections, with any protocol on either side.
 func TestEverySectionPassesThePolicy(t *testing.T) {
 	const kept = "x-kept"
 	for name, p := range sectionPolicies {
@@ -186,7 +187,8 @@ func TestEverySectionPassesThePolicy(t *testing.T) {
 	}
 }
 
-// has reports that fields, which are pairs, have one of this name, and of this value unless it is "".
+// has reports that fields, which are pairs, have one of this name, and of this value unless it is
+// "".
 func has(fields []string, name, value string) bool {
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i] == name && (value == "" || fields[i+1] == value) {

@@ -17,8 +17,9 @@ import (
 	"turnout/routing"
 )
 
-// strictPods are endpoints of one protocol that hold the router to what it sends: each byte of a connection belongs to a request
-// that a client sent, and a request that is complete has the body of that client.
+// strictPods are endpoints of one protocol that hold the router to what it sends: each byte of a
+// connection belongs to a request that a client sent, and a request that is complete has the body
+// of that client.
 type strictPods struct {
 	r        *rig
 	protocol string // h1 or h2

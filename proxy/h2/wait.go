@@ -63,8 +63,8 @@ func (ws *waiters) first() *waiter {
 // anySerial is above every serial of a connection.
 const anySerial = 1<<64 - 1
 
-// next returns the request that came first of those that a connection before the serial none of their
-// kind will do for, nil without any.
+// next returns the request that came first of those that a connection before the serial none of
+// their kind will do for, nil without any.
 func (ws *waiters) next(none *[waitKinds]uint64) (first *waiter) {
 	for i := range ws.kinds {
 		if none[i] == 0 {

@@ -76,9 +76,10 @@ type pressed struct {
 // tight is memory in which the victim's body just has a place.
 var tight = pressed{kept: 3 * 16 << 10, size: 3000, uploads: 6, each: 10000}
 
-// TestRequestIsWholeOrNotSent sends a request through every way to a second attempt while uploads of others use up the memory for
-// kept bodies. Each byte that pods get belongs to the request that it came in; a complete one has the body of its client, and the
-// requests of the next clients come on their own. With memory to spare, repeatable requests succeed.
+// TestRequestIsWholeOrNotSent sends a request through every way to a second attempt while uploads
+// of others use up the memory for kept bodies. Each byte that pods get belongs to the request that
+// it came in; a complete one has the body of its client, and the requests of the next clients come
+// on their own. With memory to spare, repeatable requests succeed.
 func TestRequestIsWholeOrNotSent(t *testing.T) {
 	cases, repeated := 0, 0
 	for n, c := range wholeCases() {
@@ -99,8 +100,9 @@ func TestRequestIsWholeOrNotSent(t *testing.T) {
 	}
 }
 
-// TestUploadsOfOthersDoNotEmptyRequests has as many uploads at once as it takes to use up the memory that a router has by default
-// for kept bodies. These are the forms in which requests were once sent with their length and without their body.
+// TestUploadsOfOthersDoNotEmptyRequests has as many uploads at once as it takes to use up the
+// memory that a router has by default for kept bodies. These are the forms in which requests were
+// once sent with their length and without their body.
 func TestUploadsOfOthersDoNotEmptyRequests(t *testing.T) {
 	small := pressed{size: 16 << 10, uploads: 270, each: 16 << 10}
 	large := pressed{size: 3000, uploads: 33, each: 128 << 10}
@@ -124,7 +126,8 @@ func TestUploadsOfOthersDoNotEmptyRequests(t *testing.T) {
 	}
 }
 
-// start makes the router, two pods that fail or not, and the pods that never respond to the uploads of others.
+// start makes the router, two pods that fail or not, and the pods that never respond to the
+// uploads of others.
 func (w *wholeRun) start() {
 	w.r = newRigOn(w.t, memnet.New(1), func(cfg *proxy.Config) { cfg.KeptBodies = w.kept })
 	w.pods = newStrictPods(w.r, w.back, 2)
@@ -148,7 +151,8 @@ func (w *wholeRun) start() {
 	}
 }
 
-// press has other clients send uploads, in the namespace of the victim and in another one, more than can be kept.
+// press has other clients send uploads, in the namespace of the victim and in another one, more
+// than can be kept.
 func (w *wholeRun) press(step string) {
 	if w.pressure != "always" && (w.pressure != "waiting" || step != "waiting") {
 		return
@@ -175,7 +179,8 @@ func (w *wholeRun) head(q *strictRequest) {
 	}
 }
 
-// whole is called at the end of a request: the first attempt, and requests that occupy pods, get no response yet.
+// whole is called at the end of a request: the first attempt, and requests that occupy pods, get
+// no response yet.
 func (w *wholeRun) whole(q *strictRequest) {
 	if q != w.failed && q.path != "/hold" {
 		q.answer(200)
@@ -274,7 +279,8 @@ func (w *wholeRun) play() (attempts int) {
 	return attempts
 }
 
-// obstruct makes the first attempt wait if it does not fail, and occupies the pods for a second one that has to queue.
+// obstruct makes the first attempt wait if it does not fail, and occupies the pods for a second
+// one that has to queue.
 func (w *wholeRun) obstruct() {
 	switch {
 	case w.wait == "connect" && w.failure == "none":

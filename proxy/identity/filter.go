@@ -19,8 +19,9 @@ var foreign = []struct{ begins, name string }{
 	{`\g`, "a back-reference"}, {`\k`, "a back-reference"}, {"(?x", "the extended syntax"},
 }
 
-// ParseFilter reads the regular expression of Rules.Filter, within the limits of expression.Operator. White space around it does not
-// belong to it, blanks within do. "" is no filter, nil. The error names the construct that Go's regular expressions do not have.
+// ParseFilter reads the regular expression of Rules.Filter, within the limits of
+// expression.Operator. White space around it does not belong to it, blanks within do. "" is no
+// filter, nil. The error names the construct that Go's regular expressions do not have.
 func ParseFilter(text string) (*expression.Expression, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {

@@ -63,7 +63,8 @@ func (r *Rules) Of(cert *x509.Certificate) *Identity {
 	return id
 }
 
-// subjectWork is the steps that a filter may take to match the subject of one certificate: half a millisecond.
+// subjectWork is the steps that a filter may take to match the subject of one certificate: half a
+// millisecond.
 const subjectWork = 64 << 10
 
 // fields returns "1", TLS is spoken, "0", no error of verification, and then the values. All values share one piece of memory.

@@ -12,8 +12,9 @@ import (
 	"turnout/routing"
 )
 
-// TestStreamLoopsEnd has routes of streams that lead back to the router: straight, by two routers that lead to each other,
-// and by way of a forwarder of packets, which changes their source. Each ends after the hops that a request may have.
+// TestStreamLoopsEnd has routes of streams that lead back to the router: straight, by two routers
+// that lead to each other, and by way of a forwarder of packets, which changes their source. Each
+// ends after the hops that a request may have.
 func TestStreamLoopsEnd(t *testing.T) {
 	other := netip.MustParseAddrPort("192.0.2.2:443")
 	for name, c := range map[string]struct {

@@ -56,9 +56,9 @@ func (a *Actions) Apply(m *Message) bool {
 	return true
 }
 
-// Restrict removes each field that the list sets or deletes, and adds none: it is Apply for a header
-// section that carries no fields of the list, such as trailers. A field that the list only adds
-// stays. False: the budget was used up, and the message is only partly changed.
+// Restrict removes each field that the list sets or deletes, and adds none: it is Apply for a
+// header section that carries no fields of the list, such as trailers. A field that the list only
+// adds stays. False: the budget was used up, and the message is only partly changed.
 func (a *Actions) Restrict(m *Message) bool {
 	for i := range a.ops {
 		o := &a.ops[i]

@@ -31,8 +31,8 @@ var storms = map[string]netip.AddrPort{
 	"storm1.test": netip.MustParseAddrPort("198.51.200.1:8080"), "storm2.test": netip.MustParseAddrPort("198.51.200.2:8080"),
 }
 
-// smuggled are fields of a pod that a policy removes or replaces: none of them gets to a client in an interim response or in
-// trailers.
+// smuggled are fields of a pod that a policy removes or replaces: none of them gets to a client in
+// an interim response or in trailers.
 var smuggled = []string{"set-cookie", "x-secret", "server", "access-control-allow-origin", "strict-transport-security", "x-hop"}
 
 // Sizes of a storm.
@@ -42,7 +42,8 @@ const (
 	stormShare   = 64 << 10 // of fields of interim responses to a request that may reach a client
 )
 
-// storm is a run in which pods send interim responses of all sizes and kinds to clients that read, read slowly, or never do.
+// storm is a run in which pods send interim responses of all sizes and kinds to clients that read,
+// read slowly, or never do.
 type storm struct {
 	*world
 	calls   map[string]*stormCall
@@ -369,7 +370,8 @@ func (s *storm) bounded() {
 	}
 }
 
-// play lets everybody act, looks at what is held all the time, and counts the responses that came whole.
+// play lets everybody act, looks at what is held all the time, and counts the responses that came
+// whole.
 func (s *storm) play() (whole int) {
 	for range 3 {
 		s.startBystander()

@@ -22,9 +22,9 @@ const (
 
 var loginHosts = []string{"login1.test", "login2.test"}
 
-// startLogins starts pods that authenticate connections, clients that log in there, and strangers that do not. Pods fail the
-// run when a connection that somebody logged in on, or may log in on, carries a request of another client; clients fail it when
-// they are answered as somebody else.
+// startLogins starts pods that authenticate connections, clients that log in there, and strangers
+// that do not. Pods fail the run when a connection that somebody logged in on, or may log in on,
+// carries a request of another client; clients fail it when they are answered as somebody else.
 func (w *world) startLogins() {
 	for n := range podsOfKind {
 		w.net.Accept(endpoint(loginPod1, n), w.loginPod1)
@@ -47,7 +47,8 @@ type owned struct {
 	owner string // client that the connection belongs to, "" = none yet
 }
 
-// step answers a request of a client. challenge: a response without a user makes the connection the client's own.
+// step answers a request of a client. challenge: a response without a user makes the connection
+// the client's own.
 func (o *owned) step(client, credentials string, challenge bool) (status int, fields, user string) {
 	if o.first == "" {
 		o.first = client

@@ -19,7 +19,8 @@ import (
 	"turnout/routing/header"
 )
 
-// tenantNames are field names that a tenant may try, of every class that has a meaning, in several spellings.
+// tenantNames are field names that a tenant may try, of every class that has a meaning, in several
+// spellings.
 var tenantNames = []string{
 	"Content-Length", "transfer-encoding", "TE", "Trailer", "Connection", "keep-alive", "Proxy-Connection", "Upgrade", "HTTP2-Settings",
 	"Host", "host", ":authority", "CDN-Loop", "cdn-loop", "cdn_loop", "Via", "Forwarded", "X-Forwarded-For", "x_forwarded_for", "X-SSL-Client-CN",
@@ -49,9 +50,9 @@ func tenantPolicy(random *rand.Rand, s *routing.RuleSpec) (names []string) {
 	return names
 }
 
-// TestLoopsThroughEveryKind makes random routes for requests and streams that lead to each other, to the router's own ports
-// and to forwarders of packets that hide where they come from. However a tenant names fields, one request of a client ends,
-// and becomes few requests and connections.
+// TestLoopsThroughEveryKind makes random routes for requests and streams that lead to each other,
+// to the router's own ports and to forwarders of packets that hide where they come from. However a
+// tenant names fields, one request of a client ends, and becomes few requests and connections.
 func TestLoopsThroughEveryKind(t *testing.T) {
 	// Each of the 9 requests may take 8 hops as a stream and end in a ninth, with up to 5 attempts.
 	const most = 9 * 9 * 5
@@ -107,8 +108,9 @@ func (w *world) forward(from *memnet.Peer, to netip.AddrPort) {
 	from.OnReset, far.OnReset = from.OnEOF, far.OnEOF
 }
 
-// TestTenantNames sends requests through rules with random names of fields. Whatever their author tries, messages keep their
-// length, connections stay usable, and a pod gets the host, the path of hops and the length that there are.
+// TestTenantNames sends requests through rules with random names of fields. Whatever their author
+// tries, messages keep their length, connections stay usable, and a pod gets the host, the path of
+// hops and the length that there are.
 func TestTenantNames(t *testing.T) {
 	seeds := 300
 	if testing.Short() {

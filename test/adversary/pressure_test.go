@@ -8,15 +8,16 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// presser is a client whose uploads use up the memory for kept request bodies during the whole run: to pods that take long, and to
-// those of the adversary, which fail, refuse or forget them.
+// presser is a client whose uploads use up the memory for kept request bodies during the whole
+// run: to pods that take long, and to those of the adversary, which fail, refuse or forget them.
 type presser struct {
 	w   *world
 	rng *rand.Rand
 	s   *side
 }
 
-// keptBodies is the memory for kept bodies of a run. It is small, so that pressure on it never ends.
+// keptBodies is the memory for kept bodies of a run. It is small, so that pressure on it never
+// ends.
 func (w *world) keptBodies() int { return w.some(16, 160) << 10 }
 
 func (w *world) startPresser() {
@@ -74,14 +75,16 @@ func (p *presser) upload() {
 	p.s.send(f, a.body, true, nil)
 }
 
-// whole judges a request that is complete for a pod: it has the body that a bystander or presser sent.
+// whole judges a request that is complete for a pod: it has the body that a bystander or presser
+// sent.
 func (w *world) whole(token, method string, body []byte) {
 	if a := w.byToken[token]; a != nil && (method != a.method || sum(body) != sum(a.body)) {
 		w.failf("%v: a pod got a complete %s with a body of %d bytes: %.60q", a, method, len(body), body)
 	}
 }
 
-// mayFail reports whether a request may end with 502: its pod may refuse it, and then it is sent again only if its body was kept.
+// mayFail reports whether a request may end with 502: its pod may refuse it, and then it is sent
+// again only if its body was kept.
 func (a *ask) mayFail() bool {
 	return len(a.body) > 0 && (a.host == "recycle.test" || a.host == "few.test")
 }

@@ -13,10 +13,12 @@ import (
 	"turnout/routing"
 )
 
-// headBytes is what a request may have in path, query and fields together: the default of --buf-size.
+// headBytes is what a request may have in path, query and fields together: the default of
+// --buf-size.
 const headBytes = 32 << 10
 
-// candidate is a set of legal rules and a legal request, of which a search looks for the one that takes longest to match.
+// candidate is a set of legal rules and a legal request, of which a search looks for the one that
+// takes longest to match.
 type candidate struct {
 	rules []routing.RuleSpec
 	view  routing.View
@@ -130,7 +132,8 @@ func (s *worstSearch) request() routing.View {
 	return v
 }
 
-// measure compiles the rules, of which those that are refused are left out, and matches the request.
+// measure compiles the rules, of which those that are refused are left out, and matches the
+// request.
 func (s *worstSearch) measure(t *testing.T, c *candidate, times int) {
 	t.Helper()
 	for i := range c.rules {
@@ -184,12 +187,13 @@ func (s *worstSearch) changed(c *candidate) *candidate {
 	return next
 }
 
-// maxUnit is more than a unit of work may take on average in the worst request that is found, on a slow or busy machine: the figure that
-// docs/limits.md has is 8 ns.
+// maxUnit is more than a unit of work may take on average in the worst request that is found, on a
+// slow or busy machine: the figure that docs/limits.md has is 8 ns.
 const maxUnit = 200 * time.Nanosecond
 
-// TestWorstLegalRules climbs from a random set of legal rules and a legal request to those that take longest to match. However long it
-// searches, the work is within the budget, and the budget stands for the time.
+// TestWorstLegalRules climbs from a random set of legal rules and a legal request to those that
+// take longest to match. However long it searches, the work is within the budget, and the budget
+// stands for the time.
 func TestWorstLegalRules(t *testing.T) {
 	rounds := 150
 	if *runs > 0 {

@@ -26,8 +26,8 @@ var errEncoding = errors.New("the encoding of the list is not valid")
 // der is a series of elements in DER (X.690 section 10). It is read without an allocation.
 type der []byte
 
-// next takes the first element off d: its tag, what it holds, and both with the length. false: it is not valid, or its tag
-// has more than one byte, which no element of a revocation list has.
+// next takes the first element off d: its tag, what it holds, and both with the length. false: it
+// is not valid, or its tag has more than one byte, which no element of a revocation list has.
 func (d *der) next() (tag byte, content, whole der, ok bool) {
 	s := *d
 	if len(s) < 2 || s[0]&0x1f == 0x1f {
@@ -66,7 +66,8 @@ func (d *der) take(tag byte) (content der, ok bool) {
 // begins reports whether the first element of d has a tag.
 func (d *der) begins(tag byte) bool { return len(*d) > 0 && (*d)[0] == tag }
 
-// length returns how many bytes the first element of a prefix of d has, with tag and length. false: the prefix does not say.
+// length returns how many bytes the first element of a prefix of d has, with tag and length.
+// false: the prefix does not say.
 func (d der) length() (int, bool) {
 	if len(d) < 2 {
 		return 0, false

@@ -17,7 +17,8 @@ import (
 	"turnout/internal/target"
 )
 
-// The bounds of one download. A list in DER is held once while it is authenticated, one in PEM three times.
+// The bounds of one download. A list in DER is held once while it is authenticated, one in PEM
+// three times.
 const (
 	maxListSize     = 64 << 20
 	maxTextSize     = 16 << 20
@@ -56,7 +57,8 @@ func newDownloader(httpProxy, noProxy string, guard *target.Guard) *downloader {
 	}}
 }
 
-// dialer returns a DialContext that connects to the proxy as it is, and elsewhere where guard admits it.
+// dialer returns a DialContext that connects to the proxy as it is, and elsewhere where guard
+// admits it.
 func dialer(httpProxy string, guard *target.Guard) func(ctx context.Context, network, address string) (net.Conn, error) {
 	free, judged := &net.Dialer{}, &net.Dialer{}
 	if guard != nil {
@@ -99,7 +101,8 @@ func (d *downloader) fetch(ctx context.Context, address string) ([]byte, error) 
 	return readList(response.Body, d.limit)
 }
 
-// readList reads a list whose length in DER is at most limit. Memory for it is taken once, by the length that it begins with.
+// readList reads a list whose length in DER is at most limit. Memory for it is taken once, by the
+// length that it begins with.
 func readList(from io.Reader, limit int64) ([]byte, error) {
 	var begin [8]byte
 	n, err := io.ReadFull(from, begin[:])

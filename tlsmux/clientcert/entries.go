@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// serials is a set of serial numbers, as sorted hashes by a secret seed: eight bytes each. A number that is not in a set of a
-// million has the hash of one that is with a probability of 5e-14; its certificate is refused then. The zero value is empty.
+// serials is a set of serial numbers, as sorted hashes by a secret seed: eight bytes each. A
+// number that is not in a set of a million has the hash of one that is with a probability of
+// 5e-14; its certificate is refused then. The zero value is empty.
 type serials struct {
 	seed   maphash.Seed
 	hashes []uint64
@@ -23,17 +24,20 @@ func (s *serials) has(magnitude []byte) bool {
 	return found
 }
 
-// removedFromList is the reason of an entry that takes a certificate off the list (RFC 5280 section 5.3.1).
+// removedFromList is the reason of an entry that takes a certificate off the list (RFC 5280
+// section 5.3.1).
 const removedFromList = 8
 
-// minTime is the length of the shortest UTCTime, minEntry that of the shortest entry, with a serial number of one byte.
+// minTime is the length of the shortest UTCTime, minEntry that of the shortest entry, with a
+// serial number of one byte.
 const minTime, minEntry = len("YYMMDDhhmmZ"), 2 + 3 + 2 + minTime
 
-// oidReason is the extension of an entry with its reason (RFC 5280 section 5.3.1), as it is encoded.
+// oidReason is the extension of an entry with its reason (RFC 5280 section 5.3.1), as it is
+// encoded.
 var oidReason = []byte{0x55, 0x1d, 0x15}
 
-// readEntries reads the certificates that a list revokes (RFC 5280 section 5.1.2.6). A critical extension is an error: none is
-// understood.
+// readEntries reads the certificates that a list revokes (RFC 5280 section 5.1.2.6). A critical
+// extension is an error: none is understood.
 func readEntries(entries der) (set serials, err error) {
 	n := 0
 	for rest := entries; len(rest) > 0; n++ {
@@ -63,7 +67,8 @@ func readEntries(entries der) (set serials, err error) {
 	return set, nil
 }
 
-// removes reads the extensions of an entry, and reports whether it takes the certificate off the list.
+// removes reads the extensions of an entry, and reports whether it takes the certificate off the
+// list.
 func removes(rest der) (removed bool, err error) {
 	if len(rest) == 0 {
 		return false, nil

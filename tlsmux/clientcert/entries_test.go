@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// longList makes a list of issuer's name with n entries of the least length, and a signature that is none.
+// longList makes a list of issuer's name with n entries of the least length, and a signature that
+// is none.
 func longList(t testing.TB, issuer *pair, n int) []byte {
 	t.Helper()
 	short, err := x509.ParseRevocationList(list(t, issuer, nil, issuer))
@@ -46,7 +47,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestListsAreAuthenticatedBeforeTheyAreRead: what nobody has signed costs no memory beyond its bytes, whatever it claims.
+// TestListsAreAuthenticatedBeforeTheyAreRead: what nobody has signed costs no memory beyond its
+// bytes, whatever it claims.
 func TestListsAreAuthenticatedBeforeTheyAreRead(t *testing.T) {
 	ca, stranger := issue(t, nil, "ca"), issue(t, nil, "stranger")
 	b := bundle(t, ca)
@@ -95,7 +97,8 @@ func extended(t *testing.T, text der, extensions []byte) der {
 	return element(tagSequence, element(tagSequence, before, element(contextual|constructed, element(tagSequence, extensions))), list)
 }
 
-// TestListsHoldLittle: a list is a set of hashes once its authority is known, and its bytes are forgotten.
+// TestListsHoldLittle: a list is a set of hashes once its authority is known, and its bytes are
+// forgotten.
 func TestListsHoldLittle(t *testing.T) {
 	ca := issue(t, nil, "ca")
 	const n = 100_000
@@ -234,8 +237,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestDownloadsAreBounded: a list that says that it is too long is not read, and one that does not say its length is text,
-// which may be shorter.
+// TestDownloadsAreBounded: a list that says that it is too long is not read, and one that does not
+// say its length is text, which may be shorter.
 func TestDownloadsAreBounded(t *testing.T) {
 	long := &endless{begin: []byte{tagSequence, 0x84, 4, 0, 0, 1, 0x30, 0}}
 	var err error
@@ -255,7 +258,8 @@ func TestDownloadsAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkUnsignedList is what it costs to refuse a list of 62 MiB that claims to be an authority's, after it was read.
+// BenchmarkUnsignedList is what it costs to refuse a list of 62 MiB that claims to be an
+// authority's, after it was read.
 func BenchmarkUnsignedList(b *testing.B) {
 	ca := issue(b, nil, "ca")
 	text, of := longList(b, ca, 62<<20/22), bundle(b, ca)

@@ -13,16 +13,18 @@ import (
 	"turnout/internal/keypair"
 )
 
-// maxUnsigned is the length of the longest list in bytes that is kept before an authority is known that has signed it. Such a
-// list is authenticated in the handshake that first shows the authority.
+// maxUnsigned is the length of the longest list in bytes that is kept before an authority is known
+// that has signed it. Such a list is authenticated in the handshake that first shows the
+// authority.
 const maxUnsigned = 512 << 10
 
-// maxHeader is the length in bytes of all of a list but its entries: names, times, extensions and the signature. It is parsed
-// before the signature is verified. A tiny extension takes 40 times its bytes.
+// maxHeader is the length in bytes of all of a list but its entries: names, times, extensions and
+// the signature. It is parsed before the signature is verified. A tiny extension takes 40 times
+// its bytes.
 const maxHeader = 16 << 10
 
-// List is a certificate revocation list (RFC 5280 section 5). Its entries are read once its signature is verified: until then
-// it is bytes. It is safe for concurrent use.
+// List is a certificate revocation list (RFC 5280 section 5). Its entries are read once its
+// signature is verified: until then it is bytes. It is safe for concurrent use.
 type List struct {
 	ThisUpdate, NextUpdate time.Time
 
@@ -230,7 +232,8 @@ func (l *List) current(now time.Time) bool {
 	return !now.Before(l.ThisUpdate) && !now.After(l.NextUpdate)
 }
 
-// signedBy reports whether issuer signed the list. The first time that it is true the entries are read.
+// signedBy reports whether issuer signed the list. The first time that it is true the entries are
+// read.
 func (l *List) signedBy(issuer *x509.Certificate) bool {
 	if l.issuer != string(issuer.RawSubject) {
 		return false
@@ -250,7 +253,8 @@ func (l *List) signedBy(issuer *x509.Certificate) bool {
 	return true
 }
 
-// maySignLists reports whether a certificate is that of an authority that signs lists, as x509.RevocationList.CheckSignatureFrom does.
+// maySignLists reports whether a certificate is that of an authority that signs lists, as
+// x509.RevocationList.CheckSignatureFrom does.
 func maySignLists(c *x509.Certificate) bool {
 	authority := c.BasicConstraintsValid && c.IsCA || c.Version < 3 && !c.BasicConstraintsValid
 	return authority && (c.KeyUsage == 0 || c.KeyUsage&x509.KeyUsageCRLSign != 0)

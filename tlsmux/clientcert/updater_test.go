@@ -287,7 +287,8 @@ func TestDownloader(t *testing.T) {
 	}
 }
 
-// TestDownloadsAreJudged: the name of a list, or a redirection, does not lead to where tenants' endpoints may not be.
+// TestDownloadsAreJudged: the name of a list, or a redirection, does not lead to where tenants'
+// endpoints may not be.
 func TestDownloadsAreJudged(t *testing.T) {
 	var admin, lists *httptest.Server
 	admin = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the admin port was read") }))

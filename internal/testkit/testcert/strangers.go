@@ -20,9 +20,10 @@ func Strangers(t testing.TB, root *x509.Certificate, n int, curve elliptic.Curve
 	return sent
 }
 
-// NewStrangers makes a certificate of a client, or of the server a.test, with n authorities on curve that may all have issued
-// it, and that the authority with the name and key identifier root and rootKey may have issued, as far as names and identifiers
-// tell. None of it is true, which only signature checks find.
+// NewStrangers makes a certificate of a client, or of the server a.test, with n authorities on
+// curve that may all have issued it, and that the authority with the name and key identifier root
+// and rootKey may have issued, as far as names and identifiers tell. None of it is true, which
+// only signature checks find.
 func NewStrangers(root, rootKey []byte, n int, curve elliptic.Curve) (tls.Certificate, error) {
 	name, id := pkix.Name{CommonName: "stranger"}, []byte{1, 2, 3, 4}
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

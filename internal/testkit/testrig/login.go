@@ -8,9 +8,9 @@ import (
 	"turnout/internal/reactor/memnet"
 )
 
-// LoginPod is a scripted HTTP/1.1 endpoint that authenticates connections, as IIS does: by NTLM in three steps and by Negotiate
-// in one. A request without credentials is answered as the user of its connection. The messages are those of Login, not of the
-// real protocols.
+// LoginPod is a scripted HTTP/1.1 endpoint that authenticates connections, as IIS does: by NTLM in
+// three steps and by Negotiate in one. A request without credentials is answered as the user of
+// its connection. The messages are those of Login, not of the real protocols.
 type LoginPod struct {
 	Addr  netip.AddrPort
 	Conns []*LoginConn
@@ -53,8 +53,8 @@ func Credentials(request string) string {
 	return value
 }
 
-// Begin and Finish are the credentials of the first and the last step of a login by NTLM; Negotiate are those of a login by
-// Negotiate.
+// Begin and Finish are the credentials of the first and the last step of a login by NTLM;
+// Negotiate are those of a login by Negotiate.
 const Begin = "NTLM TlRMTVNTUAABAAAA"
 
 // Finish answers the challenge of a response to Begin.
@@ -66,7 +66,8 @@ func Finish(user, challenge string) string {
 // Negotiate are the credentials of a login in one step.
 func Negotiate(user string) string { return "Negotiate YII/" + user }
 
-// Answer returns the response to a request with these credentials, "" = without any. Its body is the user.
+// Answer returns the response to a request with these credentials, "" = without any. Its body is
+// the user.
 func (c *LoginConn) Answer(credentials string) string {
 	status, fields, user := c.Step(credentials)
 	if status == 200 {
@@ -75,7 +76,8 @@ func (c *LoginConn) Answer(credentials string) string {
 	return "HTTP/1.1 401 Unauthorized\r\n" + fields + "Content-Length: 6\r\n\r\nlog in"
 }
 
-// Step advances the login of the connection: it returns the status and the field lines of the response, and the user.
+// Step advances the login of the connection: it returns the status and the field lines of the
+// response, and the user.
 func (c *LoginConn) Step(credentials string) (status int, fields, user string) {
 	c.Requests++
 	nonce := c.nonce

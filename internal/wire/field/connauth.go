@@ -2,13 +2,14 @@ package field
 
 import "bytes"
 
-// Schemes that authenticate a connection and not a request: NTLM, Negotiate with its extension Nego2 (RFC 4559, MS-N2HT) and
-// their older names, and CredSSP of WinRM (MS-WSMV section 2.2.9.1.3). A scheme counts if it begins with one of these words, in
-// any case of letters.
+// Schemes that authenticate a connection and not a request: NTLM, Negotiate with its extension
+// Nego2 (RFC 4559, MS-N2HT) and their older names, and CredSSP of WinRM (MS-WSMV section
+// 2.2.9.1.3). A scheme counts if it begins with one of these words, in any case of letters.
 var connectionSchemes = [...]string{"ntlm", "nego", "kerberos", "gss-", "credssp"}
 
-// AuthenticatesConnection reports whether a request has credentials of a scheme that authenticates its connection, and
-// whether these continue a login: they are no first message of NTLM (MS-NLMP section 2.2.1.1) or SPNEGO (RFC 4178 section 4.2).
+// AuthenticatesConnection reports whether a request has credentials of a scheme that authenticates
+// its connection, and whether these continue a login: they are no first message of NTLM (MS-NLMP
+// section 2.2.1.1) or SPNEGO (RFC 4178 section 4.2).
 func AuthenticatesConnection(fields []Field) (authenticates, continues bool) {
 	for i := range fields {
 		f := &fields[i]
@@ -31,8 +32,8 @@ func AuthenticatesConnection(fields []Field) (authenticates, continues bool) {
 	return false, false
 }
 
-// AboutAuthentication reports whether a field has credentials or a challenge. Trailers have none (RFC 9110 section 6.5.1): what
-// decides whose a connection is stands in heads.
+// AboutAuthentication reports whether a field has credentials or a challenge. Trailers have none
+// (RFC 9110 section 6.5.1): what decides whose a connection is stands in heads.
 func AboutAuthentication(name []byte) bool {
 	switch string(name) {
 	case "authorization", "proxy-authorization", "www-authenticate", "proxy-authenticate", "persistent-auth":
@@ -48,8 +49,9 @@ func beginsLogin(value []byte) bool {
 	return at < 0 || bytes.HasPrefix(token, []byte("TlRMTVNTUAAB")) || bytes.HasPrefix(token, []byte("Y"))
 }
 
-// ChallengesConnection reports whether a response has a challenge of such a scheme, or says that the authentication of its
-// connection persists (Persistent-Auth of IIS). continues: the challenge answers a step of a login, whose next step it expects.
+// ChallengesConnection reports whether a response has a challenge of such a scheme, or says that
+// the authentication of its connection persists (Persistent-Auth of IIS). continues: the challenge
+// answers a step of a login, whose next step it expects.
 func ChallengesConnection(fields []Field) (challenges, continues bool) {
 	for i := range fields {
 		f := &fields[i]
@@ -72,9 +74,10 @@ func hasToken(value []byte) bool {
 	return len(Trim(token)) > 0 && bytes.IndexByte(value, ',') < 0
 }
 
-// hasConnectionScheme reports whether a member of a comma-separated list begins with a connection scheme. A comma within a
-// quoted string counts as well: a connection that is private without need costs less than one that is shared. Bytes that no
-// scheme can begin with are skipped, because servers differ in the blanks that they trim.
+// hasConnectionScheme reports whether a member of a comma-separated list begins with a connection
+// scheme. A comma within a quoted string counts as well: a connection that is private without need
+// costs less than one that is shared. Bytes that no scheme can begin with are skipped, because
+// servers differ in the blanks that they trim.
 func hasConnectionScheme(value []byte) bool {
 	for {
 		for len(value) > 0 && (value[0] <= '"' || value[0] >= 0x7f) {
@@ -109,7 +112,8 @@ func isConnectionScheme(p []byte) bool {
 	return false
 }
 
-// hasPrefixFold reports whether p, which is as long at least, begins with a lower-case word, in any case of letters.
+// hasPrefixFold reports whether p, which is as long at least, begins with a lower-case word, in
+// any case of letters.
 func hasPrefixFold(p []byte, word string) bool {
 	for i := range len(word) {
 		if p[i]|0x20 != word[i] {

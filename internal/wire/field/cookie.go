@@ -2,8 +2,8 @@ package field
 
 import "bytes"
 
-// NextCookie returns the first pair of a Cookie value (RFC 6265 section 4.2.1), without white space around it, and the value after its
-// semicolon, nil at the end. The pair may be empty.
+// NextCookie returns the first pair of a Cookie value (RFC 6265 section 4.2.1), without white
+// space around it, and the value after its semicolon, nil at the end. The pair may be empty.
 func NextCookie(value []byte) (pair, rest []byte) {
 	if i := bytes.IndexByte(value, ';'); i >= 0 {
 		return Trim(value[:i]), value[i+1:]
@@ -11,7 +11,8 @@ func NextCookie(value []byte) (pair, rest []byte) {
 	return Trim(value), nil
 }
 
-// CookieValue returns the value of a pair, without the quotes around it (RFC 6265 section 4.1.1), if the pair has the name.
+// CookieValue returns the value of a pair, without the quotes around it (RFC 6265 section 4.1.1),
+// if the pair has the name.
 func CookieValue(pair []byte, name string) (value []byte, ok bool) {
 	if len(pair) <= len(name) || pair[len(name)] != '=' || string(pair[:len(name)]) != name {
 		return nil, false

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// IsToken reports whether s can be a field name (RFC 9110 section 5.1), at most 1,024 bytes long. Any such name may be
-// read: compared by a rule, logged, or listed for CORS.
+// IsToken reports whether s can be a field name (RFC 9110 section 5.1), at most 1,024 bytes long.
+// Any such name may be read: compared by a rule, logged, or listed for CORS.
 func IsToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -17,7 +17,8 @@ func IsToken(s string) bool {
 	return s != "" && len(s) <= 1024
 }
 
-// Use is a way in which the router changes a field whose name it was given. The zero value is SetRequest.
+// Use is a way in which the router changes a field whose name it was given. The zero value is
+// SetRequest.
 type Use uint8
 
 // The uses.
@@ -29,8 +30,9 @@ const (
 	Carry                     // the router carries a value of its own in the field: it writes it, and removes what peers sent
 )
 
-// CheckName returns why a field must not be changed in a way, nil if it may. It is the one table of such names: header
-// actions, modifiers of the Gateway API, session names and the names that options give are judged by it.
+// CheckName returns why a field must not be changed in a way, nil if it may. It is the one table
+// of such names: header actions, modifiers of the Gateway API, session names and the names that
+// options give are judged by it.
 func CheckName(use Use, name string) error {
 	if !IsToken(name) {
 		return fmt.Errorf("invalid HTTP header name: %s", name)
@@ -67,8 +69,8 @@ func CheckName(use Use, name string) error {
 	return nil
 }
 
-// checkCarried refuses names that have a meaning already. A client, a pod or another proxy would take the router's value
-// for its own, or miss the value that the router removes.
+// checkCarried refuses names that have a meaning already. A client, a pod or another proxy would
+// take the router's value for its own, or miss the value that the router removes.
 func checkCarried(name string, refuse func(why string) error) error {
 	const choose = "; choose a name that nothing else uses, such as x-session"
 	switch twin := strings.ReplaceAll(name, "_", "-"); {
@@ -87,8 +89,8 @@ func checkCarried(name string, refuse func(why string) error) error {
 	return nil
 }
 
-// CarriedName is the name of a field in which the router carries a value of its own, such as that of a session. It is
-// lower-case. The zero value is no name. Only NewCarriedName makes one.
+// CarriedName is the name of a field in which the router carries a value of its own, such as that
+// of a session. It is lower-case. The zero value is no name. Only NewCarriedName makes one.
 type CarriedName struct{ text string }
 
 // NewCarriedName judges a name by CheckName with Carry.

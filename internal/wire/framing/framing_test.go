@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestBodyIsCompleteOrBroken adds bytes at random, before and after the end. A body is complete exactly if it has the
-// announced length at its end and nothing follows.
+// TestBodyIsCompleteOrBroken adds bytes at random, before and after the end. A body is complete
+// exactly if it has the announced length at its end and nothing follows.
 func TestBodyIsCompleteOrBroken(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 100_000 {

@@ -226,12 +226,12 @@ func (st *Stream) head(f h2frame.Fault, end bool) {
 	}
 }
 
-// HoldHead has OnHead called again after Resume, with the head that it has just presented; what follows
-// waits until then. It is for the final head of a response, within OnHead, after Pause.
+// HoldHead has OnHead called again after Resume, with the head that it has just presented; what
+// follows waits until then. It is for the final head of a response, within OnHead, after Pause.
 func (st *Stream) HoldHead() { st.headHeld = true }
 
-// HoldEnd has OnEnd called again after Resume, with the same trailers. It is for use within OnEnd, after
-// Pause.
+// HoldEnd has OnEnd called again after Resume, with the same trailers. It is for use within OnEnd,
+// after Pause.
 func (st *Stream) HoldEnd() { st.endHeld = true }
 
 // waits reports that what the peer sends on the stream has to wait for its sink.

@@ -150,8 +150,9 @@ func (st *Stream) BeginHead() []byte {
 	return st.s.beginBlock(st.id)
 }
 
-// EndHead sends the header list that BeginHead began. length is the number of body bytes that the list announces, or
-// framing.Unknown; 0 for a message that has no body in spite of its Content-Length. end: no body follows.
+// EndHead sends the header list that BeginHead began. length is the number of body bytes that the
+// list announces, or framing.Unknown; 0 for a message that has no body in spite of its
+// Content-Length. end: no body follows.
 func (st *Stream) EndHead(b []byte, length int64, end bool) {
 	s := st.s
 	if s == nil {
@@ -175,8 +176,8 @@ func (st *Stream) breach() {
 	st.Reset(h2frame.InternalError)
 }
 
-// Broken reports whether the stream was reset because its outgoing message would have ended with another length than announced.
-// It is valid until the stream is used again.
+// Broken reports whether the stream was reset because its outgoing message would have ended with
+// another length than announced. It is valid until the stream is used again.
 func (st *Stream) Broken() bool { return st.broken }
 
 // beginBlock appends the header of a HEADERS frame.
@@ -244,8 +245,8 @@ func (st *Stream) SendData(p []byte) bool {
 	return st.full
 }
 
-// Congested reports that output of the stream would wait for the connection. OnDrained follows when it
-// would not.
+// Congested reports that output of the stream would wait for the connection. OnDrained follows
+// when it would not.
 func (st *Stream) Congested() bool {
 	s := st.s
 	if s == nil || st.sendEnd || st.endOut || !s.out.Congested() {

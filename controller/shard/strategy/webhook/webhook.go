@@ -89,7 +89,8 @@ func New(config Config) (*Hook, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("cannot use the URL of the webhook: it has to be a URL with http or https, such as https://chooser.example.com/")
 	}
-	// The URL is the administrator's, but its host name must not lead to the credentials of the machine.
+	// The URL is the administrator's, but its host name must not lead to the credentials of the
+	// machine.
 	var guard target.Guard
 	guard.Set(target.NewPolicy(true, nil))
 	t := &http.Transport{
