@@ -5,6 +5,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/bound"
+	"turnout/internal/list"
 	"turnout/internal/wire/field"
 	"turnout/internal/wire/protocol"
 )
@@ -46,6 +47,8 @@ type Private struct {
 	waiting []*Exchange // for the connection, the oldest first
 	busy    bool        // an exchange uses the connection
 	midway  int64       // until when it waits for the next step of a login, of the worker's clock; 0 = it does not
+	idle    list.Node[Private]
+	usedAt  int64 // when it became idle, of the worker's clock
 }
 
 // Close ends the hold on all connections, because the client connection ends. Idle ones are closed; a busy one is closed after
@@ -97,7 +100,7 @@ func (ex *Exchange) Claim(c PrivateConn) *Private {
 		return nil
 	}
 	space := ex.route.Namespace()
-	if set.of(ex.pool) != nil || set.size() >= maxPrivateClient || !w.private.Take(space, 1) {
+	if set.of(ex.pool) != nil || set.size() >= maxPrivateClient && !w.evict(set.leastUsed()) || !w.takePrivate(space) {
 		w.Reached(bound.PrivateConnections)
 		return nil
 	}
@@ -108,6 +111,56 @@ func (ex *Exchange) Claim(c PrivateConn) *Private {
 	return p
 }
 
+// leastUsed returns the idle connection of the client that was used least recently, nil without one.
+func (s *PrivateSet) leastUsed() (least *Private) {
+	for p := s.first; p != nil; p = p.next {
+		if !p.busy && (least == nil || p.usedAt < least.usedAt) {
+			least = p
+		}
+	}
+	return least
+}
+
+// maxEvicted is how many idle connections a namespace gives up for a new one. More than one is necessary if other namespaces
+// have taken of its share meanwhile.
+const maxEvicted = 2
+
+// takePrivate takes a private connection from the share of a namespace. A login that has just begun needs its connection more than
+// an idle client, whose user can log in anew.
+func (w *Worker) takePrivate(space string) bool {
+	for range maxEvicted {
+		if w.private.Take(space, 1) {
+			return true
+		}
+		l := w.idlePrivate[space]
+		if l == nil || !w.evict(l.First()) {
+			return false
+		}
+	}
+	return w.private.Take(space, 1)
+}
+
+// evict closes an idle connection for another one. It reports false if p is nil.
+func (w *Worker) evict(p *Private) bool {
+	if p == nil {
+		return false
+	}
+	w.Reached(bound.PrivateConnections)
+	p.conn.Close()
+	return true
+}
+
+// rest makes the connection the most recently used of the idle ones of its namespace.
+func (p *Private) rest() {
+	p.busy, p.midway, p.usedAt = false, 0, p.w.cfg.Clock.Now()
+	l := p.w.idlePrivate[p.space]
+	if l == nil {
+		l = new(list.List[Private])
+		p.w.idlePrivate[p.space] = l
+	}
+	l.Push(&p.idle, p)
+}
+
 // Return gives the connection back after a complete response. It reports whether the connection is kept; its caller closes it
 // otherwise. midway: the response asks for the next step of a login. A waiting request may have taken the connection when Return
 // returns.
@@ -115,7 +168,7 @@ func (p *Private) Return(midway bool) (kept bool) {
 	if p.set == nil {
 		return false
 	}
-	p.busy, p.midway = false, 0
+	p.rest()
 	if midway {
 		p.midway = p.w.cfg.Clock.Now() + int64(p.w.timeouts.Connect)
 	}
@@ -148,6 +201,7 @@ func (p *Private) give(ex *Exchange) bool {
 		return false
 	}
 	p.busy, p.midway, ex.claimed = true, 0, true
+	p.idle.Remove()
 	ex.send(up)
 	return true
 }
@@ -162,7 +216,10 @@ func (p *Private) Ended() {
 		}
 		*at = p.next
 	}
-	p.w.private.Give(p.space, 1)
+	p.idle.Remove()
+	if p.w.private.Give(p.space, 1); p.w.private.Held(p.space) == 0 {
+		delete(p.w.idlePrivate, p.space)
+	}
 	increment(&p.w.counts.privateEnded, 1)
 	p.server.Traffic().Private.Add(-1)
 	if waiting := slices.Clone(p.waiting); len(waiting) > 0 { // not at once: the caller is in the middle of its own end

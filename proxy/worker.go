@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
+	"turnout/internal/list"
 	"turnout/internal/share"
 	"turnout/internal/spare"
 	"turnout/internal/traffic"
@@ -123,7 +124,8 @@ type Worker struct {
 	mirrored   share.Pool // bytes of copies
 	copying    share.Pool // copies that are collected or on their way
 
-	private share.Pool // connections that are kept private
+	private     share.Pool                     // connections that are kept private
+	idlePrivate map[string]*list.List[Private] // those that are idle, by namespace, the least recently used first
 
 	compressors []*compressor // free ones
 	compressing share.Pool    // in use
@@ -153,6 +155,7 @@ func NewWorker(cfg Config) (*Worker, error) {
 	w := &Worker{cfg: &cfg, timeouts: cfg.Timeouts, loopID: []byte(cfg.LoopID), scale: traffic.NewScale(), tracer: newTracer(cfg.Tracing, cfg.Seed, cfg.Rehearse)}
 	w.mirrored, w.copying, w.compressing = share.NewPool(maxMirrored), share.NewPool(maxCopies), share.NewPool(maxCompressors)
 	w.waiting = share.NewPool(maxWaiting)
+	w.idlePrivate = make(map[string]*list.List[Private])
 	w.private = share.NewPool(cmp.Or(cfg.PrivateConnections, DefaultPrivateConnections))
 	w.tunnels.w = w
 	w.bodies.share = share.NewPool(cmp.Or(cfg.KeptBodies, DefaultKeptBodies))

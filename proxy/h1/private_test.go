@@ -330,7 +330,8 @@ func TestLoginOfUpgrade(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestPrivateConnectionsPerClient: a client has one for each of a few routes; others are closed after their response.
+// TestPrivateConnectionsPerClient: a client has one for each of a few routes. A login at one more gives up the one that was
+// used least recently, so that no route keeps the client from logging in at others.
 func TestPrivateConnectionsPerClient(t *testing.T) {
 	r := newRig(t)
 	var pods []*testrig.LoginPod
@@ -341,27 +342,61 @@ func TestPrivateConnectionsPerClient(t *testing.T) {
 	c := r.net.Connect(frontAddr)
 	for i := range pods {
 		host := fmt.Sprintf("r%d.test", i)
-		if got, kept := r.login(c, host, host), i < 4; answeredAs(got, host) != kept {
+		if got := r.login(c, host, host); !answeredAs(got, host) {
 			t.Errorf("login at %s: %q", host, got)
 		}
+		if got := r.ask(c, "r0.test", ""); !answeredAs(got, "r0.test") {
+			t.Errorf("r0.test, which is used all the time: %q", got)
+		}
+		r.net.Advance(time.Millisecond)
 	}
-	for i := range 4 {
-		host := fmt.Sprintf("r%d.test", i)
+	if n := r.totals().Private; n != 4 || r.pools.Idle() != 0 {
+		t.Errorf("%d are private, %d in the pool", n, r.pools.Idle())
+	}
+	for _, host := range []string{"r0.test", "r3.test", "r4.test", "r5.test"} {
 		if got := r.ask(c, host, ""); !answeredAs(got, host) {
 			t.Errorf("%s: %q", host, got)
 		}
 	}
-	if got := r.ask(c, "r5.test", testrig.Negotiate("alice")); !answeredAs(got, "alice") {
-		t.Errorf("a login in one step: %q", got)
-	}
-	if n := r.totals().Private; n != 4 || r.pools.Idle() != 0 {
-		t.Errorf("%d are private, %d in the pool", n, r.pools.Idle())
+	if got := r.ask(c, "r1.test", ""); !strings.HasPrefix(got, "HTTP/1.1 401 ") {
+		t.Errorf("r1.test, which was given up: %q", got)
 	}
 	c.Close()
 	r.net.Run()
 	if n := r.totals().Private; n != 0 {
 		t.Errorf("%d are kept after the client", n)
 	}
+	r.wantQuiet()
+}
+
+// TestIdleClientsDoNotKeepOthersFromLoggingIn: when a namespace has used up its share, a login gets the connection of the client that
+// was idle for longest; that one logs in anew.
+func TestIdleClientsDoNotKeepOthersFromLoggingIn(t *testing.T) {
+	r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.PrivateConnections = 8 }})
+	pod := testrig.StartLoginPod(r.net, 1)
+	r.route("app", "app.test", nil, pod.Addr)
+	var clients []*memnet.Peer
+	for i := range 20 {
+		c, user := r.net.Connect(frontAddr), fmt.Sprint("user", i)
+		clients = append(clients, c)
+		if got := r.login(c, "app.test", user); !answeredAs(got, user) {
+			t.Fatalf("login %d: %q", i, got)
+		}
+	}
+	for i := 16; i < 20; i++ {
+		if got, user := r.ask(clients[i], "app.test", ""), fmt.Sprint("user", i); !answeredAs(got, user) {
+			t.Errorf("%s: %q", user, got)
+		}
+	}
+	if got := r.login(clients[0], "app.test", "user0"); !answeredAs(got, "user0") {
+		t.Errorf("a client that logs in anew: %q", got)
+	}
+	r.wantPrivate(4, r.totals().PrivateBegun)
+	for _, c := range clients {
+		c.Close()
+	}
+	r.net.Run()
+	r.wantPrivate(0, r.totals().PrivateBegun)
 	r.wantQuiet()
 }
 
