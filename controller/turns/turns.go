@@ -27,10 +27,17 @@ func Unlimited() Budget { return Budget{left: math.MaxInt} }
 // A Queue belongs to one goroutine. New makes it.
 type Queue[K comparable] struct {
 	namespace func(K) string
-	waiting   map[K]uint64 // by item: its stamp
+	waiting   map[K]entry
 	tenants   map[string]*tenant[K]
 	ready     tenants[K]
-	now       int // virtual time of the last item that was taken
+	now       int  // virtual time of the last item that was taken
+	rested    bool // some namespace has no items any more
+}
+
+// entry describes a waiting item.
+type entry struct {
+	stamp uint64
+	cost  int // 0 = not computed since the item came or changed
 }
 
 // tenant holds the items of a namespace.
@@ -43,19 +50,20 @@ type tenant[K comparable] struct {
 
 // New returns an empty queue.
 func New[K comparable](namespace func(K) string) *Queue[K] {
-	return &Queue[K]{namespace: namespace, waiting: make(map[K]uint64), tenants: make(map[string]*tenant[K])}
+	return &Queue[K]{namespace: namespace, waiting: make(map[K]entry), tenants: make(map[string]*tenant[K])}
 }
 
 // Len returns the number of items that wait.
 func (q *Queue[K]) Len() int { return len(q.waiting) }
 
 // Add queues an item, unless it waits already. stamp is a growing number that orders items by the
-// begin of their wait.
+// begin of their wait. The cost of an item that waits is computed again.
 func (q *Queue[K]) Add(item K, stamp uint64) {
-	if _, there := q.waiting[item]; there {
+	if e, there := q.waiting[item]; there {
+		q.waiting[item] = entry{stamp: e.stamp}
 		return
 	}
-	q.waiting[item] = stamp
+	q.waiting[item] = entry{stamp: stamp}
 	name := q.namespace(item)
 	t := q.tenants[name]
 	if t == nil {
@@ -77,8 +85,8 @@ func (q *Queue[K]) Remove(item K) { delete(q.waiting, item) }
 // Oldest returns the smallest stamp of the waiting items; ok is false without any.
 func (q *Queue[K]) Oldest() (stamp uint64, ok bool) {
 	stamp = math.MaxUint64
-	for _, s := range q.waiting {
-		stamp = min(stamp, s)
+	for _, e := range q.waiting {
+		stamp = min(stamp, e.stamp)
 	}
 	return stamp, len(q.waiting) > 0
 }
@@ -86,7 +94,7 @@ func (q *Queue[K]) Oldest() (stamp uint64, ok bool) {
 // Take takes items and subtracts their costs from the budget until it is used up. Once for each
 // budget it also takes an item that costs more than the rest. So a batch is at most the budget and
 // one item, and large items do not delay small ones of other namespaces. do gets each item with
-// its stamp, before cost is called for the next one.
+// its stamp, before cost is called for the next one. cost is called once for each Add of an item.
 func (q *Queue[K]) Take(budget *Budget, cost func(K) int, do func(item K, stamp uint64)) {
 	var later []*tenant[K] // their next item is too large for this batch
 	for budget.left > 0 && len(q.ready) > 0 {
@@ -96,7 +104,12 @@ func (q *Queue[K]) Take(budget *Budget, cost func(K) int, do func(item K, stamp 
 			q.rest(t)
 			continue
 		}
-		c := max(cost(item), 1)
+		e := q.waiting[item]
+		if e.cost == 0 {
+			e.cost = max(cost(item), 1)
+			q.waiting[item] = e
+		}
+		c := e.cost
 		switch {
 		case c <= budget.left:
 			budget.left -= c
@@ -107,13 +120,12 @@ func (q *Queue[K]) Take(budget *Budget, cost func(K) int, do func(item K, stamp 
 		default:
 			budget.large = true
 		}
-		stamp := q.waiting[item]
 		delete(q.waiting, item)
 		t.list = t.list[1:]
 		q.now = t.due
 		t.due += c
 		heap.Fix(&q.ready, 0)
-		do(item, stamp)
+		do(item, e.stamp)
 	}
 	for _, t := range later {
 		heap.Push(&q.ready, t)
@@ -128,7 +140,10 @@ func (q *Queue[K]) Take(budget *Budget, cost func(K) int, do func(item K, stamp 
 	if len(q.waiting) == 0 {
 		clear(q.tenants)
 		q.ready, q.now = nil, 0
+	} else if q.rested {
+		q.forget()
 	}
+	q.rested = false
 }
 
 // next returns the first item of a namespace that still waits.
@@ -143,12 +158,17 @@ func (q *Queue[K]) next(t *tenant[K]) (item K, ok bool) {
 	return item, false
 }
 
-// rest removes a namespace without items from the ready ones. Its virtual time is kept while it is
-// ahead of the others.
+// rest removes a namespace without items from the ready ones.
 func (q *Queue[K]) rest(t *tenant[K]) {
 	heap.Remove(&q.ready, t.at)
-	for name, o := range q.tenants {
-		if o.at < 0 && o.due <= q.now {
+	q.rested = true
+}
+
+// forget drops namespaces without items, unless their virtual time is ahead of the others. It visits
+// all namespaces, so Take calls it once.
+func (q *Queue[K]) forget() {
+	for name, t := range q.tenants {
+		if t.at < 0 && t.due <= q.now {
 			delete(q.tenants, name)
 		}
 	}

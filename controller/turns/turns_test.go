@@ -141,3 +141,34 @@ func TestOldestIsWhatWaitsLongest(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestWorkIsLinear: a batch looks at no namespace more than a few times, however many there are, and asks for the cost of an item
+// once for each of its changes, however many batches it waits for.
+func TestWorkIsLinear(t *testing.T) {
+	const n = 20_000 // where each namespace looked at all others, this took a minute
+	q := New(func(k int) string { return fmt.Sprint(k % n) })
+	for k := range n {
+		q.Add(k, 0)
+	}
+	q.Add(n, 0) // of the first namespace, which stays
+	budget := NewBudget(n)
+	q.Take(&budget, func(int) int { return 1 }, func(int, uint64) {})
+	if q.Len() != 1 || len(q.tenants) != n {
+		t.Fatalf("%d items and %d namespaces are left", q.Len(), len(q.tenants))
+	}
+	large, asked := newQueue(), 0
+	for i := range 10 {
+		large.Add(fmt.Sprintf("ns%d/large", i), 0)
+	}
+	cost := func(string) int { asked++; return 100 }
+	for range 5 {
+		taken(large, 10, cost)
+	}
+	if asked != 10 {
+		t.Errorf("the costs of 10 items were computed %d times", asked)
+	}
+	large.Add("ns9/large", 1)
+	if taken(large, 1000, cost); asked != 11 || large.Len() != 0 {
+		t.Errorf("after a change %d times, and %d items are left", asked, large.Len())
+	}
+}
