@@ -40,6 +40,7 @@ import (
 type Options struct {
 	RouterName        string // name in route status; "" = "public"
 	CanonicalHostname string // for route status; a DNS name, "" = none
+	Namespace         string // of the router's own pod; its Services are the administrator's; "" = not known
 
 	Domain                    string   // appended to spec.subdomain; "" = none
 	HostTemplate              string   // host with ${name} and ${namespace}; "" = none

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"net/netip"
 	"slices"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -50,7 +51,8 @@ type state struct {
 	expiry    expiryWatch
 	notes     noteLog
 	own       *target.Own    // the listeners that the program reported
-	ownPlaces *target.Own    // these, and what Gateways add to them
+	fronts    fronts         // Services that lead to the router
+	ownPlaces *target.Own    // these, and what Gateways and fronts add to them
 	targets   *target.Policy // admits endpoints; it refuses ownPlaces
 
 	timing  timing
@@ -104,11 +106,12 @@ type route struct {
 
 // service is what is known about one service name, whether or not it exists.
 type service struct {
-	key    source.Key
-	object *corev1.Service // nil = not known
-	slices []endpoints.Slice
-	set    *endpoints.Set // kept while one batch is handled
-	users  []*route
+	key     source.Key
+	object  *corev1.Service // nil = not known; see describe
+	cluster []netip.Addr    // its addresses in the cluster
+	slices  []endpoints.Slice
+	set     *endpoints.Set // kept while one batch is handled
+	users   []*route
 }
 
 // placed is an EndpointSlice and the service that it is counted to.
@@ -147,6 +150,7 @@ func newState(cfg *Config, v *views) (*state, error) {
 		dirty:      make(map[*route]struct{}),
 		touched:    make(map[*route]struct{}),
 	}
+	s.fronts.of = make(map[*service]*target.Front)
 	s.claims = cfg.Options.newClaims()
 	s.admitTargets(nil)
 	return s, nil
@@ -158,6 +162,7 @@ func (s *state) apply(events []source.Event) bool {
 	for i := range events {
 		s.event(&events[i])
 	}
+	s.settleFronts()
 	s.begin()
 	s.settleGateways()
 	s.settle()
@@ -207,7 +212,8 @@ func (s *state) event(e *source.Event) {
 		s.bindingEvent(e)
 	case source.Service:
 		v := s.service(e.Key)
-		v.object, _ = e.Object.(*corev1.Service)
+		object, _ := e.Object.(*corev1.Service)
+		s.describe(v, object)
 		s.changed(v)
 		s.portsChanged(e.Key)
 	case source.Ingress:
@@ -337,14 +343,20 @@ func (s *state) service(key source.Key) *service {
 	return v
 }
 
-// changed notes that the endpoints of a service are others now.
+// changed notes that the object or the endpoints of a service are others now.
 func (s *state) changed(v *service) {
+	s.refront(v)
+	s.judgeService(v)
+	s.dropService(v)
+}
+
+// judgeService has the endpoints of a service judged again, by this batch or a later one.
+func (s *state) judgeService(v *service) {
 	v.set = nil
 	s.gatewayService(v, v.key)
 	for _, r := range v.users {
 		s.waiting.Add(r, s.stamp)
 	}
-	s.dropService(v)
 }
 
 func (s *state) dropService(v *service) {

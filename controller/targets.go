@@ -12,26 +12,9 @@ import (
 	"turnout/routing"
 )
 
-// setOwn replaces the listeners that the program reported, and reports whether the policy of targets is another one
-// since. Every Service is judged again then. The listeners of Gateways are added: see ownPlaces.
-func (s *state) setOwn(own *target.Own) bool {
-	s.own = own
-	places := s.gateways.ownPlaces(own, s.cfg.Options.Gateways.Pods, s.services.Get)
-	if s.ownPlaces.Equal(places) {
-		return false
-	}
-	s.admitTargets(places)
-	for _, v := range slices.Collect(s.services.All()) { // changed may delete one
-		s.changed(v)
-	}
-	// Routes are judged in batches. Those that lead to the router do not wait for theirs.
-	table := s.cfg.Store.Load()
-	for r := range s.routes.All() {
-		if r.served && r.result != nil && slices.ContainsFunc(r.tableKeys(0), func(k routing.RouteKey) bool { return s.leadsBack(table.Route(k)) }) {
-			s.touched[r] = struct{}{}
-		}
-	}
-	return true
+// anyLeadsBack reports whether a rule of a route in the table has a server that the policy of targets refuses.
+func (s *state) anyLeadsBack(table *routing.Table, r *route) bool {
+	return slices.ContainsFunc(r.tableKeys(0), func(k routing.RouteKey) bool { return s.leadsBack(table.Route(k)) })
 }
 
 // leadsBack reports whether a route, which may be nil, has a server that the policy of targets refuses.
@@ -83,12 +66,7 @@ func (g *gateways) ownPlaces(own *target.Own, pods source.Key, services func(sou
 			listening = append(listening, frontends(v.object)...)
 		}
 	}
-	var replicas []netip.Addr
-	for _, text := range g.pods {
-		if ip, err := netip.ParseAddr(text); err == nil {
-			replicas = append(replicas, ip)
-		}
-	}
+	replicas := addressesIn(g.pods)
 	if len(listening)+len(replicas) == 0 {
 		return own
 	}
@@ -98,17 +76,9 @@ func (g *gateways) ownPlaces(own *target.Own, pods source.Key, services func(sou
 // frontends returns the cluster and load balancer addresses of a Service, with its ports. External IPs are left out: any
 // author of a Service can write the address of a neighbour there.
 func frontends(s *corev1.Service) (list []netip.AddrPort) {
-	hosts := slices.Clone(s.Spec.ClusterIPs)
-	for _, in := range s.Status.LoadBalancer.Ingress {
-		hosts = append(hosts, in.IP)
-	}
-	for _, host := range hosts {
-		ip, err := netip.ParseAddr(host)
-		if err != nil {
-			continue
-		}
-		for _, p := range s.Spec.Ports {
-			list = append(list, netip.AddrPortFrom(ip, uint16(p.Port)))
+	for _, ip := range addressesIn(append(slices.Clone(s.Spec.ClusterIPs), balancerIPs(s)...)) {
+		for i := range s.Spec.Ports {
+			list = append(list, netip.AddrPortFrom(ip, uint16(s.Spec.Ports[i].Port)))
 		}
 	}
 	return list

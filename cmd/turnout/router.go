@@ -361,6 +361,7 @@ func (r *router) startControl(control *crew.Crew) {
 // controllerOptions are those of admission and translation.
 func (o *options) controllerOptions() controller.Options {
 	c := o.control
+	c.Namespace = access.Namespace()
 	c.Router = o.replica.Router
 	c.Gateways = o.gateways.Controller(o.server.HTTPAddr, o.server.HTTPSAddr, o.adminAddr)
 	c.ConnectTimeout = o.server.Proxy.Timeouts.Connect

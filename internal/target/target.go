@@ -85,16 +85,10 @@ func (p *Policy) At(h Host, port uint16) (Addr, error) {
 	if p == nil || !h.ip.IsValid() {
 		return Addr{}, errNoPolicy
 	}
-	at := netip.AddrPortFrom(h.ip, port)
-	if p.own.has(at) {
+	if p.own.leads(h.ip, port) {
 		return Addr{}, ErrOwn
 	}
-	for _, v4 := range embedded(h.ip) {
-		if p.own.has(netip.AddrPortFrom(v4, port)) {
-			return Addr{}, ErrOwn
-		}
-	}
-	return Addr{at}, nil
+	return Addr{netip.AddrPortFrom(h.ip, port)}, nil
 }
 
 // Addr admits an address with a port, by the rules of Host and At.

@@ -159,7 +159,7 @@ func (s *store) putObject(object runtime.Object, m metav1.Object) {
 func (s *store) leaving(object runtime.Object) runtime.Object {
 	switch o := object.(type) {
 	case *corev1.Service:
-		if len(o.Annotations) == 0 && !s.keepPorts {
+		if len(o.Annotations)+len(o.Spec.ClusterIPs)+len(o.Spec.Ports) == 0 && !s.keepPorts {
 			return s.plain
 		}
 	case *discoveryv1.EndpointSlice:

@@ -232,20 +232,28 @@ func only(all map[string]string, wanted func(key string) bool) map[string]string
 // idledAt is the annotation of a service whose pods were stopped until it is used.
 const idledAt = "idling.alpha.openshift.io/idled-at"
 
-// trimService leaves of a service what an idled one is woken up by, and its type and the ports of TCP if they are to be kept.
+// trimService leaves the addresses of a Service, the node ports, and the ports of an idled one or of one that has other
+// addresses than those of the cluster. With ports its type and its ports stay in any case.
 func trimService(o *corev1.Service, ports bool) {
 	if o.Labels[gatewayv1.GatewayNameLabelKey] != "" { // somebody's own, whose addresses and ports are read
 		trimManaged(&o.ObjectMeta)
 		return
 	}
 	o.ObjectMeta = identity(&o.ObjectMeta, only(o.Annotations, func(key string) bool { return key == idledAt }))
-	o.Status = corev1.ServiceStatus{}
-	spec := corev1.ServiceSpec{}
+	o.Status = corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: o.Status.LoadBalancer.Ingress}}
+	spec := corev1.ServiceSpec{ClusterIPs: o.Spec.ClusterIPs, ExternalIPs: o.Spec.ExternalIPs}
+	if len(spec.ClusterIPs) > 0 && spec.ClusterIPs[0] == corev1.ClusterIPNone {
+		spec.ClusterIPs = nil
+	}
 	if len(o.Annotations) > 0 {
-		spec.ClusterIP, spec.Ports = o.Spec.ClusterIP, o.Spec.Ports
+		spec.ClusterIP = o.Spec.ClusterIP
 	}
 	if ports {
-		spec.Type, spec.Ports = o.Spec.Type, o.Spec.Ports
+		spec.Type = o.Spec.Type
+	}
+	hasNodePort := slices.ContainsFunc(o.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort != 0 })
+	if ports || hasNodePort || len(o.Annotations)+len(spec.ExternalIPs)+len(o.Status.LoadBalancer.Ingress) > 0 {
+		spec.Ports = o.Spec.Ports
 	}
 	o.Spec = spec
 }
