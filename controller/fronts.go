@@ -24,6 +24,8 @@ type fronts struct {
 	trusted *target.Own   // base, and the fronts of the router's namespace
 	near    target.Sketch // of base
 	far     target.Sketch // of trusted
+	// bare is the object of Services of which only the cluster addresses are of use. It does not change.
+	bare *corev1.Service
 }
 
 // setOwn replaces the listeners that the program reported, and reports whether the policy of targets is another one
@@ -192,16 +194,13 @@ func (s *state) describe(v *service, object *corev1.Service) {
 	}
 	hasNodePort := slices.ContainsFunc(object.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort != 0 })
 	if !s.cfg.Options.Ingress && !s.gateways.serves() && !s.isHome(v) && !hasNodePort && len(object.Annotations) == 0 {
-		v.object = bareService
+		v.object = s.fronts.bare
 	}
 }
 
-// bareService is the object of Services of which only the cluster addresses are of use. It does not change.
-var bareService = new(corev1.Service)
-
 // stated returns the object of a Service, with its cluster addresses.
-func (v *service) stated() *corev1.Service {
-	if v.object != bareService {
+func (s *state) stated(v *service) *corev1.Service {
+	if v.object != s.fronts.bare {
 		return v.object
 	}
 	object := new(corev1.Service)

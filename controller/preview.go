@@ -148,7 +148,7 @@ func (s *state) objects() []source.Event {
 	}
 	for v := range s.services.All() {
 		if v.object != nil {
-			events = append(events, source.Event{Kind: source.Service, Key: v.key, Object: v.stated()})
+			events = append(events, source.Event{Kind: source.Service, Key: v.key, Object: s.stated(v)})
 		}
 		for _, slice := range v.slices {
 			object, err := slice.Object(v.key.Namespace, v.key.Name)

@@ -150,7 +150,7 @@ func newState(cfg *Config, v *views) (*state, error) {
 		dirty:      make(map[*route]struct{}),
 		touched:    make(map[*route]struct{}),
 	}
-	s.fronts.of = make(map[*service]*target.Front)
+	s.fronts.of, s.fronts.bare = make(map[*service]*target.Front), new(corev1.Service)
 	s.claims = cfg.Options.newClaims()
 	s.admitTargets(nil)
 	return s, nil

@@ -9,6 +9,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller/endpoints"
+	"turnout/internal/wire/field"
 	"turnout/routing"
 )
 
@@ -116,7 +117,7 @@ func (a *annotations) canary(b *beside, kind endpoints.Kind) {
 		a.without(annotationCanaryHeader, annotationCanaryValue)
 	}
 	if cookie := a.values[annotationCanaryCookie]; cookie != "" {
-		if isToken(cookie) {
+		if field.IsToken(cookie) {
 			b.asked = append(b.asked, routing.Match{Cookies: []routing.ValueMatch{{Name: cookie, Value: always}}})
 		} else {
 			a.invalid(annotationCanaryCookie, cookie, "is not the name of a cookie", "no cookie")
@@ -132,7 +133,7 @@ func (a *annotations) canary(b *beside, kind endpoints.Kind) {
 
 // canaryHeader reads by which header requests ask for the canary.
 func (a *annotations) canaryHeader(name string) (m routing.ValueMatch, ok bool) {
-	if !isToken(name) {
+	if !field.IsToken(name) {
 		a.invalid(annotationCanaryHeader, name, "is not the name of a header", "no header")
 		return m, false
 	}

@@ -7,6 +7,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 
 	"turnout/balancer"
+	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/tlsmux/clientcert"
 )
@@ -114,7 +115,7 @@ func (a *annotations) podIdentity(in *Input, term routing.Termination) (id podId
 // isPodName reports a name that a certificate may be for: that of a host, perhaps with a first label of "*", or a URI.
 func isPodName(s string) bool {
 	if scheme, rest, ok := strings.Cut(s, "://"); ok {
-		return isToken(scheme) && rest != "" && len(s) <= maxRedirect && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+		return field.IsToken(scheme) && rest != "" && len(s) <= maxRedirect && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 	}
 	host := strings.TrimPrefix(s, "*.")
 	return isAuthority(host) && !strings.ContainsAny(host, ":[_")

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
+	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/routing/cors"
 )
@@ -45,9 +45,9 @@ func (a *annotations) corsConfig() cors.Config {
 			_, err := cors.New(cors.Config{Origins: []string{s}})
 			return err == nil
 		}),
-		Methods: a.words(annotationMethods, "a method", isToken),
-		Headers: a.words(annotationHeaders, "the name of a header", isToken),
-		Expose:  a.words(annotationExpose, "the name of a header", isToken),
+		Methods: a.words(annotationMethods, "a method", field.IsToken),
+		Headers: a.words(annotationHeaders, "the name of a header", field.IsToken),
+		Expose:  a.words(annotationExpose, "the name of a header", field.IsToken),
 	}
 	if len(config.Origins) == 0 {
 		a.notes = append(a.notes, fmt.Sprintf("annotation %s: no valid entry; pages of other origins may read nothing", annotationOrigins))
@@ -62,16 +62,3 @@ func (a *annotations) corsConfig() cors.Config {
 
 // maxMaxAge is the longest time, in seconds, for which a browser may be allowed to remember an answer: a day, which none of them exceeds.
 const maxMaxAge = 86400
-
-// maxToken bounds a token in bytes.
-const maxToken = 255
-
-// isToken reports a token (RFC 9110 section 5.6.2) of that length at most.
-func isToken(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !isAlphanumeric(c) && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != "" && len(s) <= maxToken
-}

@@ -92,7 +92,7 @@ func TestWords(t *testing.T) {
 		{"", 0, 0}, {" , ", 0, 0}, {"a,a a\na", 1, 0}, {strings.Join(many, ","), maxWords, 1}, {strings.Join(wrong, " "), 0, maxNoted + 1}, {strings.Repeat("a", maxList+1), 0, 1},
 	} {
 		a := &annotations{values: map[string]string{annotationHeaders: c.value}}
-		if list := a.words(annotationHeaders, "a name", isToken); len(list) != c.words || len(a.notes) != c.note {
+		if list := a.words(annotationHeaders, "a name", field.IsToken); len(list) != c.words || len(a.notes) != c.note {
 			t.Errorf("%.100q: %d words, notes %q", c.value, len(list), a.notes)
 		}
 	}
@@ -105,18 +105,18 @@ func FuzzLists(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		a := &annotations{values: map[string]string{annotationHeaders: text}}
-		list := a.words(annotationHeaders, "a name", isToken)
+		list := a.words(annotationHeaders, "a name", field.IsToken)
 		if len(list) > maxWords || len(a.notes) > maxNoted+2 {
 			t.Fatalf("%d words, %d notes", len(list), len(a.notes))
 		}
 		all := strings.FieldsFunc(text, separates)
 		for i, word := range list {
-			if !isToken(word) || slices.Contains(list[:i], word) || !slices.Contains(all, word) {
+			if !field.IsToken(word) || slices.Contains(list[:i], word) || !slices.Contains(all, word) {
 				t.Fatalf("%q has %q", text, word)
 			}
 		}
 		for _, word := range all {
-			if len(text) <= maxList && len(list) < maxWords && isToken(word) && !slices.Contains(list, word) {
+			if len(text) <= maxList && len(list) < maxWords && field.IsToken(word) && !slices.Contains(list, word) {
 				t.Fatalf("%q: %q is lost", text, word)
 			}
 		}

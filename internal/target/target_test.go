@@ -153,3 +153,26 @@ func TestGuardJudgesResolvedAddresses(t *testing.T) {
 		}
 	}
 }
+
+// TestSketchesMeet: sets with an address in common have sketches that meet, in every form of the address.
+func TestSketchesMeet(t *testing.T) {
+	cluster := netip.MustParseAddr("172.30.0.9")
+	front := &Front{Hosts: []netip.Addr{cluster}, NodePorts: []uint16{30080}}
+	before := onNode()
+	after := before.WithFronts([]*Front{front})
+	differ := before.Differs(after)
+	for _, text := range []string{"172.30.0.9", "::ffff:172.30.0.9", "64:ff9b::172.30.0.9", "::172.30.0.9", "192.0.2.7", "2001:db8::7"} {
+		if ip := netip.MustParseAddr(text); SketchOf(ip)&differ == 0 || SketchOf(ip)&after.Sketch() == 0 {
+			t.Errorf("%s is missed", text)
+		}
+	}
+	for at, want := range map[string]bool{"172.30.0.9:1": true, "192.0.2.7:30080": true, "192.0.2.8:30080": false, "[64:ff9b::172.30.0.9]:5": true, "127.0.0.1:80": false} {
+		place := netip.MustParseAddrPort(at)
+		if after.LeadsTo(place.Addr(), []uint16{place.Port()}) != want || before.LeadsTo(place.Addr(), []uint16{30080}) {
+			t.Errorf("%s: want %t", at, want)
+		}
+	}
+	if !before.Equal(onNode()) || differ == All || after.Differs(after) != 0 || before.Differs(before.With([]netip.AddrPort{netip.MustParseAddrPort("[::]:81")}, nil)) != All {
+		t.Error("sets differ otherwise")
+	}
+}

@@ -59,6 +59,8 @@ func TestTrim(t *testing.T) {
 	ingressKept.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "turnout-ingress", Subresource: "status"}, {Manager: "m"}}
 	ingressSpec := networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: "h"}}}
 	ingressStatus := networkingv1.IngressStatus{LoadBalancer: networkingv1.IngressLoadBalancerStatus{Ingress: []networkingv1.IngressLoadBalancerIngress{{IP: "10.0.0.1"}}}}
+	nodePorts := []corev1.ServicePort{{Port: 80, NodePort: 30080}}
+	balanced := corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.2"}}}
 	byDefault := map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true", "plain": "y"}
 	for name, c := range map[string]struct {
 		in, want runtime.Object
@@ -74,6 +76,20 @@ func TestTrim(t *testing.T) {
 		},
 		"service": {
 			&corev1.Service{ObjectMeta: full(ours), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports}}, &corev1.Service{ObjectMeta: kept(nil)}, false,
+		},
+		"service with a cluster IP": {
+			&corev1.Service{ObjectMeta: full(ours), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1", "fd00::1"}, Ports: ports}},
+			&corev1.Service{ObjectMeta: kept(nil), Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.0.0.1", "fd00::1"}}}, false,
+		},
+		"headless service": {
+			&corev1.Service{ObjectMeta: full(ours), Spec: corev1.ServiceSpec{ClusterIP: "None", ClusterIPs: []string{"None"}, Ports: ports}}, &corev1.Service{ObjectMeta: kept(nil)}, false,
+		},
+		"service with other addresses": {
+			&corev1.Service{
+				ObjectMeta: full(ours), Spec: corev1.ServiceSpec{ExternalIPs: []string{"192.0.2.1"}, Ports: nodePorts},
+				Status: corev1.ServiceStatus{LoadBalancer: balanced, Conditions: []metav1.Condition{{Type: "c"}}},
+			},
+			&corev1.Service{ObjectMeta: kept(nil), Spec: corev1.ServiceSpec{ExternalIPs: []string{"192.0.2.1"}, Ports: nodePorts}, Status: corev1.ServiceStatus{LoadBalancer: balanced}}, false,
 		},
 		"service with its ports": {
 			&corev1.Service{ObjectMeta: full(ours), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports, Type: "NodePort"}},
@@ -126,7 +142,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// TestServicesThatAreNotIdled are reported by one object: only that they exist counts.
+// TestServicesThatAreNotIdled are reported by one object if they have no address: only that they exist counts.
 func TestServicesThatAreNotIdled(t *testing.T) {
 	a := newFakeAPI(t)
 	a.put(serviceOf("ns", "a"))
