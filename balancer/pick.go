@@ -120,12 +120,14 @@ func (p *Pool) Eligible(in Pick) bool {
 // pickServer returns the active server that the algorithm chooses, -1 if all are excluded.
 // The algorithms that hash do not use cursor.
 func (s *set) pickServer(cursor *atomic.Uint64, in *Pick) int {
-	if len(s.active) <= 1 {
-		return s.another(0, in.Exclude)
-	}
 	skip := -1
 	if n := len(in.Exclude); n > 0 {
 		skip = s.index(in.Exclude[n-1].member)
+	}
+	if n := len(s.active); n == 0 || n == 1 && len(in.Exclude) == 0 {
+		return n - 1
+	} else if n == 1 {
+		return s.another(0, in.Exclude)
 	}
 	var i int
 	switch s.algorithm {

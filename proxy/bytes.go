@@ -1,6 +1,11 @@
 package proxy
 
-import "unsafe"
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"turnout/internal/wire/field"
+)
 
 // constant views a string constant as bytes without a copy. The bytes are never
 // written: pipeline and codecs replace whole fields, not bytes of a name.
@@ -28,6 +33,9 @@ func lowerASCII(c byte) byte {
 
 // lower puts ASCII letters into lower case in place. Bytes that are lower-case are not written.
 func lower(b []byte) {
+	for len(b) >= 8 && field.UpperBits(binary.LittleEndian.Uint64(b)) == 0 {
+		b = b[8:]
+	}
 	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {
 			b[i] = c + 'a' - 'A'

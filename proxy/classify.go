@@ -5,17 +5,18 @@ import "bytes"
 type kind uint8
 
 const (
-	kindPlain     kind = iota
-	kindHop            // ends at this hop, or is made anew by the codec
-	kindIdentity       // only the router may speak it
-	kindHost           //
-	kindCookie         //
-	kindForwarded      // X-Forwarded-* and Forwarded
-	kindUpgrade        //
-	kindSetCookie      //
-	kindTE             //
-	kindGuarded        // end-to-end whatever Connection says
-	kindHops           // the same, and counted
+	kindPlain       kind = iota
+	kindHop              // ends at this hop, or is made anew by the codec
+	kindIdentity         // only the router may speak it
+	kindHost             //
+	kindCookie           //
+	kindForwarded        // X-Forwarded-* and Forwarded
+	kindUpgrade          //
+	kindSetCookie        //
+	kindTE               //
+	kindGuarded          // end-to-end whatever Connection says
+	kindHops             // the same, and counted
+	kindCredentials      // may authenticate the connection
 )
 
 // classify is the one table of names that the pipeline treats specially.
@@ -43,6 +44,8 @@ func classify(name []byte) kind {
 		return kindGuarded
 	case "cdn-loop":
 		return kindHops
+	case "authorization", "proxy-authorization":
+		return kindCredentials
 	}
 	if len(name) > 4 && name[0] == 'x' && bytes.IndexByte(name, '_') > 0 {
 		return classifyTwin(name)

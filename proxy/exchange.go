@@ -178,11 +178,11 @@ func (ex *Exchange) serve(r *routing.Route) {
 
 // match returns the decision of the table about the request. The detail of the log is a namespace whose rules were not decided.
 func (ex *Exchange) match(h *Head) routing.Decision {
-	v := routing.View{
+	v := &routing.View{
 		Secure: ex.client.Secure, Arrival: ex.client.Arrival, Host: h.Authority, Path: h.Path, Method: h.Method, Query: h.Query, Fields: h.Fields,
 		Matching: &ex.w.matching,
 	}
-	d := ex.table.Match(&v)
+	d := ex.table.Match(v)
 	if undecided := v.Undecided(); undecided != nil {
 		ex.detail = undecided[0]
 		ex.Reached(bound.MatchWork)
@@ -335,10 +335,13 @@ func (ex *Exchange) responseData(p []byte) {
 }
 
 func (ex *Exchange) responseEnd(trailers []Field) {
-	tail, failed := ex.responseTrailers(trailers)
-	if failed != ReasonOK {
-		ex.breakOff(FaultInternal, failed)
-		return
+	var tail Section
+	if len(trailers) > 0 {
+		var failed Reason
+		if tail, failed = ex.responseTrailers(trailers); failed != ReasonOK {
+			ex.breakOff(FaultInternal, failed)
+			return
+		}
 	}
 	up := ex.dropUpstream()
 	if ex.gzip != nil {

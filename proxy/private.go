@@ -6,7 +6,6 @@ import (
 	"turnout/balancer"
 	"turnout/internal/bound"
 	"turnout/internal/list"
-	"turnout/internal/wire/field"
 	"turnout/internal/wire/protocol"
 )
 
@@ -64,6 +63,9 @@ func (s *PrivateSet) Close() {
 	}
 	s.first = nil
 }
+
+// any reports whether there is a private connection. The set may be nil.
+func (s *PrivateSet) any() bool { return s != nil && s.first != nil }
 
 // of returns the private connection for a pool, nil without one. The set may be nil.
 func (s *PrivateSet) of(pool *balancer.Pool) *Private {
@@ -281,11 +283,17 @@ func (ex *Exchange) resign() {
 // privateCookie returns the sticky value of the server that the client has a private connection to, else the cookie that the
 // client sent: a login stays with its server.
 func (ex *Exchange) privateCookie(cookie []byte) []byte {
-	if set := ex.client.Private; set != nil && set.first != nil {
-		for pool := range ex.route.Pools {
-			if p := set.of(pool); p != nil {
-				return constant(p.server.Cookie())
-			}
+	if ex.client.Private.any() {
+		return ex.privateServer(cookie)
+	}
+	return cookie
+}
+
+// privateServer is privateCookie for a client with private connections.
+func (ex *Exchange) privateServer(cookie []byte) []byte {
+	for pool := range ex.route.Pools {
+		if p := ex.client.Private.of(pool); p != nil {
+			return constant(p.server.Cookie())
 		}
 	}
 	return cookie
@@ -296,16 +304,11 @@ func (ex *Exchange) multiplexed() bool { return ex.req.Spoken == protocol.HTTP2 
 
 // privateState is what an exchange knows of private connections.
 type privateState struct {
+	anonymous   bool     // no field of the request can be credentials
 	credentials bool     // the request authenticates its connection
 	continues   bool     // the same, and it is not the first step of a login
 	http1       bool     // the pod requires HTTP/1.1
 	claimed     bool     // its connection is private
 	awaits      *Private // it waits for this connection, nil = for none
 	awaitsSince int64
-}
-
-// notePrivate looks whether the request authenticates its connection. Nothing changes its fields after that.
-func (ex *Exchange) notePrivate() {
-	ex.claimed = false
-	ex.credentials, ex.continues = field.AuthenticatesConnection(ex.req.Fields)
 }

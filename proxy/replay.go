@@ -93,7 +93,7 @@ func (ex *Exchange) kept() []byte {
 // repeatable reports whether an attempt can send the request from its first byte: everything that was taken of it from the
 // client is at hand. It is derived from the bytes themselves, so that no event can make it true again or contradict it.
 func (ex *Exchange) repeatable() bool {
-	return ex.copied != nil || !ex.trailed && ex.bytesIn == uint64(len(ex.kept()))
+	return !ex.trailed && ex.bytesIn == 0 || ex.copied != nil || !ex.trailed && ex.bytesIn == uint64(len(ex.kept()))
 }
 
 // keep stores body bytes that are about to be sent. If there is no space for them, or no use, the exchange gives up what it

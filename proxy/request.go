@@ -34,6 +34,8 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
 	ex.takesGzip = cfg.Compression != nil && takesGzip(h.Fields)
 	special, hops := ex.stripRequest(h)
+	ex.anonymous = special&specialCredentials == 0
+	special &^= specialCredentials
 	if hops >= maxHops {
 		ex.w.Reached(bound.Hops)
 		return nil, ReasonLoop
@@ -73,7 +75,7 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 		ex.tellTrace(h)
 	}
 	if cfg.UniqueID != nil {
-		ex.uniqueID = cfg.UniqueID.value(ex)
+		ex.uniqueID, ex.anonymous = cfg.UniqueID.value(ex), false
 		h.Fields = append(h.Fields, Field{Name: cfg.UniqueID.name, Value: ex.uniqueID})
 	}
 	addForwardedFor(h, pol.Forwarded, ip)
@@ -93,10 +95,11 @@ func addForwardedFor(h *Head, policy routing.ForwardedPolicy, ip []byte) {
 	}
 }
 
-// What stripRequest met that settle has to look at.
+// Fields that stripRequest has found: the first two are for settle.
 const (
 	specialCookie uint8 = 1 << iota
 	specialForwarded
+	specialCredentials
 )
 
 // trailersWelcome is what TE says to both hops.
@@ -148,6 +151,11 @@ func (ex *Exchange) stripRequest(h *Head) (special uint8, hops int) {
 			special |= specialForwarded
 		case kindHops:
 			hops += ex.w.hops(f.Value)
+		case kindCredentials:
+			special |= specialCredentials
+			if h.Options != nil && nominated(h.Options, f.Name) {
+				continue
+			}
 		case kindPlain:
 			if h.Options != nil && nominated(h.Options, f.Name) {
 				continue
@@ -209,8 +217,9 @@ func (ex *Exchange) apply(a *header.Actions, h *Head, left *header.Budget) bool 
 	return ex.act((*header.Actions).Apply, a, h, left)
 }
 
-// act is apply for any operation of a list.
+// act is apply for any operation of a list. The list may add credentials.
 func (ex *Exchange) act(op func(*header.Actions, *header.Message) bool, a *header.Actions, h *Head, left *header.Budget) bool {
+	ex.anonymous = false
 	m := &ex.actions
 	*m = header.Message{Fields: h.Fields, Certificate: ex.client.certificate(), Arena: &ex.scratch, Budget: *left}
 	ok := op(a, m)

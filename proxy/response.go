@@ -55,7 +55,7 @@ func (ex *Exchange) stripResponse(h *Head) (cookies bool) {
 			}
 		case kindSetCookie:
 			cookies = true
-		case kindPlain:
+		case kindPlain, kindCredentials:
 			if h.Options != nil && nominated(h.Options, f.Name) {
 				continue
 			}
@@ -66,14 +66,13 @@ func (ex *Exchange) stripResponse(h *Head) (cookies bool) {
 	return cookies
 }
 
-// responseLists are the header actions for responses in their order; nil lists are empty.
-func (ex *Exchange) responseLists() (lists [3]*header.Actions) {
-	lists[0] = ex.route.Policy().ResponseActions
+// responseLists returns the header actions for responses in their order: of the route, of its backend
+// and of the router. nil lists are empty.
+func (ex *Exchange) responseLists() (route, backend, router *header.Actions) {
 	if b := ex.backend; b != nil {
-		lists[1] = b.ResponseActions()
+		backend = b.ResponseActions()
 	}
-	lists[2] = ex.cfg.ResponseActions
-	return lists
+	return ex.route.Policy().ResponseActions, backend, ex.cfg.ResponseActions
 }
 
 // restrict removes the fields that responsePolicy would remove or replace in a final head, and adds
@@ -101,7 +100,8 @@ func (ex *Exchange) restrict(kind sectionKind, h *Head) Reason {
 	}
 	left := header.Budget{Work: work}
 	ok := true
-	for _, a := range ex.responseLists() {
+	route, backend, router := ex.responseLists()
+	for _, a := range [...]*header.Actions{route, backend, router} {
 		ok = ok && (a == nil || ex.act((*header.Actions).Restrict, a, h, &left))
 	}
 	if kind == interimSection {
@@ -148,14 +148,13 @@ func (ex *Exchange) finalFields(h *Head) (failed Reason) {
 	if pol.CORS != nil {
 		h.Fields = pol.CORS.Answer(h.Fields, ex.origin)
 	}
-	left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
-	for _, a := range ex.responseLists() {
-		if a == nil {
-			continue
-		}
-		cookies = true // it may set one
-		if !ex.apply(a, h, &left) {
-			return ReasonRewrite
+	if route, backend, router := ex.responseLists(); route != nil || backend != nil || router != nil {
+		cookies = true // they may set one
+		left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
+		for _, a := range [...]*header.Actions{route, backend, router} {
+			if a != nil && !ex.apply(a, h, &left) {
+				return ReasonRewrite
+			}
 		}
 	}
 	if ex.route.CookieName() != "" {

@@ -134,9 +134,6 @@ func (ex *Exchange) holdResponse() {
 
 // responseTrailers is responsePolicy for trailers.
 func (ex *Exchange) responseTrailers(fields []Field) (Section, Reason) {
-	if len(fields) == 0 {
-		return Section{}, ReasonOK
-	}
 	h := &ex.local.tail
 	*h = Head{Fields: fields}
 	return ex.responsePolicy(trailerSection, h)

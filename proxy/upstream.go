@@ -1,6 +1,10 @@
 package proxy
 
-import "errors"
+import (
+	"errors"
+
+	"turnout/internal/wire/field"
+)
 
 // idempotent methods may be sent again when a pooled connection turned out to be
 // dead (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
@@ -24,8 +28,10 @@ func (ex *Exchange) connect(fresh bool) {
 	if ex.limited {
 		ex.beginLimited()
 	}
-	ex.notePrivate()
-	if !fresh && ex.usePrivate() {
+	if ex.claimed = false; !ex.anonymous {
+		ex.credentials, ex.continues = field.AuthenticatesConnection(ex.req.Fields) // nothing changes them later
+	}
+	if !fresh && ex.client.Private.any() && ex.usePrivate() {
 		return
 	}
 	ex.acquire(fresh)

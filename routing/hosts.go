@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unsafe"
+
+	"turnout/internal/wire/field"
 )
 
 // maxHost is the longest host name that can match, without port and trailing dot
@@ -278,31 +280,19 @@ func bare(host []byte) ([]byte, bool) {
 	return host[:end], true
 }
 
-// hasUpper reports whether b has an ASCII upper-case letter. It looks at eight
-// bytes at a time.
+// hasUpper reports whether b has an ASCII upper-case letter.
 func hasUpper(b []byte) bool {
-	if len(b) < 8 {
-		for _, c := range b {
-			if c-'A' < 26 {
-				return true
-			}
+	for ; len(b) >= 8; b = b[8:] {
+		if field.UpperBits(binary.LittleEndian.Uint64(b)) != 0 {
+			return true
 		}
-		return false
 	}
-	found := uint64(0)
-	for i := 0; i+8 < len(b); i += 8 {
-		found |= upperBits(binary.LittleEndian.Uint64(b[i:]))
+	for _, c := range b {
+		if c-'A' < 26 {
+			return true
+		}
 	}
-	return found|upperBits(binary.LittleEndian.Uint64(b[len(b)-8:])) != 0
-}
-
-// upperBits sets the top bit of each byte of x that is an upper-case letter.
-func upperBits(x uint64) uint64 {
-	const each = 0x0101010101010101
-	low := x & (0x7f * each)
-	fromA := low + (0x80-'A')*each    // top bit: at or above 'A'
-	aboveZ := low + (0x80-'Z'-1)*each // top bit: above 'Z'
-	return fromA &^ aboveZ &^ x & (0x80 * each)
+	return false
 }
 
 // lower writes b in lower case to dst, which is as long.

@@ -26,26 +26,17 @@ type Decision struct {
 // Match returns what becomes of a request. It keeps nothing of the view but in its Matching, whose memory grows to what the largest
 // request needs; beyond that it does not allocate.
 func (t *Table) Match(v *View) Decision {
-	d := t.match(v)
-	if v.begun {
-		return v.settled(d)
-	}
-	return d
-}
-
-// match is Match before the work is looked at.
-func (t *Table) match(v *View) Decision {
 	if v.Arrival != nil || t.guarded {
-		return t.matchArrived(v)
+		return v.settled(t.matchArrived(v))
 	}
 	name, ok := bare(v.Host)
 	if !ok && len(v.Host) > 0 {
 		return Decision{}
 	}
 	if hasUpper(name) {
-		return t.matchFolded(v, name)
+		return v.settled(t.matchFolded(v, name))
 	}
-	return t.hosts.match(v, name, 0)
+	return v.settled(t.hosts.match(v, name, 0))
 }
 
 func (t *Table) matchFolded(v *View, host []byte) Decision {

@@ -164,6 +164,14 @@ func (m *Matching) matches(e *expression.Expression, text []byte) expression.Res
 
 // settled is a decision about v, unless it is not the outcome of all rules that come before.
 func (v *View) settled(d Decision) Decision {
+	if !v.begun {
+		return d
+	}
+	return v.judged(d)
+}
+
+// judged is settled for a request that took work.
+func (v *View) judged(d Decision) Decision {
 	if m := v.Matching; m.closed || len(m.over) > 0 && (d.Route == nil || m.isOver(d.Route.key.Namespace)) {
 		return Decision{Kind: Exhausted}
 	}

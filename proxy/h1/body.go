@@ -25,13 +25,17 @@ const iterationChunks = 512
 // headRoom is what a head takes besides its target and fields: the first line and the fields of the codec's own.
 const headRoom = 256
 
-// headBuffer lends the queue of c with space for a head.
-func headBuffer(c *reactor.Conn, h *proxy.Head) []byte {
+// headBuffer lends the queue of c with space for a head. te: the head has a TE field.
+func headBuffer(c *reactor.Conn, h *proxy.Head) (b []byte, te bool) {
 	n := headRoom + len(h.Method) + len(h.Path) + len(h.Query) + len(h.Reason)
 	for i := range h.Fields {
-		n += len(h.Fields[i].Name) + len(h.Fields[i].Value) + len(": \r\n")
+		f := &h.Fields[i]
+		n += len(f.Name) + len(f.Value) + len(": \r\n")
+		if string(f.Name) == "te" {
+			te = true
+		}
 	}
-	return c.BufferFor(n)
+	return c.BufferFor(n), te
 }
 
 // writeBody sends body bytes, as one chunk where the message is framed by chunks.

@@ -75,7 +75,9 @@ func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
 		rs.bytes.release(&cc.ps.large)
 		return 0, false // it comes again after Resume
 	}
-	cc.judge()
+	if st := rs.head.Status; st == 401 || st == 407 || cc.ex.Authenticates() {
+		cc.judge()
+	}
 	if st := rs.head.Status; st < 200 && st != 101 {
 		if cc.informed++; cc.informed > proxy.MaxInterim {
 			cc.fail(proxy.FaultMalformed)

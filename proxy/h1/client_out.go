@@ -10,7 +10,7 @@ func (cc *clientConn) Head(h *proxy.Head, end bool) {
 	if cc.ex.Authenticates() {
 		cc.claim()
 	}
-	b := headBuffer(cc.c, h)
+	b, te := headBuffer(cc.c, h)
 	cc.adjust = nil
 	if h.AdjustCase {
 		cc.adjust = cc.ps.cfg.Adjust
@@ -28,13 +28,13 @@ func (cc *clientConn) Head(h *proxy.Head, end bool) {
 		cc.chunked = true
 		b = http1.AppendField(b, nameTransferEncoding, valueChunked, cc.adjust)
 	}
-	if options := connectionOptions(h); options != nil {
+	if options := connectionOptions(h, te); options != nil {
 		b = http1.AppendField(b, nameConnection, options, cc.adjust)
 	}
 	cc.c.SetBuffer(http1.AppendHeadEnd(b))
 	cc.headOnly = string(h.Method) == "HEAD"
-	if cc.out.Begin(length); end {
-		cc.End(proxy.Section{})
+	if cc.out.Begin(length); end && !cc.out.End() {
+		cc.breach()
 	}
 }
 
@@ -46,13 +46,9 @@ func (cc *clientConn) breach() {
 	}
 }
 
-// connectionOptions names the fields of a request that are for the next hop only: a client that sends Upgrade or TE has to
+// connectionOptions lists the fields of a request that are for the next hop only: a client that sends Upgrade or TE has to
 // (RFC 9110 sections 7.8 and 10.1.4). nil = there are none.
-func connectionOptions(h *proxy.Head) []byte {
-	te := false
-	for i := range h.Fields {
-		te = te || string(h.Fields[i].Name) == "te"
-	}
+func connectionOptions(h *proxy.Head, te bool) []byte {
 	switch {
 	case te && h.Upgrade != nil:
 		return valueUpgradeTE

@@ -29,13 +29,10 @@ func (cc *clientConn) claim() {
 }
 
 // judge looks for connection authentication in a response head, before anything is done with the connection. A response without
-// a challenge can only complete the login of its own request.
+// a challenge, 401 or 407, can only complete the login of its own request.
 func (cc *clientConn) judge() {
 	status := cc.rs.head.Status
 	challenge := status == 401 || status == 407
-	if !challenge && !cc.ex.Authenticates() {
-		return
-	}
 	challenges, continues := field.ChallengesConnection(cc.rs.head.Fields)
 	if challenges {
 		cc.claim()

@@ -13,7 +13,8 @@ import (
 // Informational implements proxy.Downstream.
 func (sc *serverConn) Informational(s proxy.Section) {
 	h := s.Head()
-	b := http1.AppendStatusLine(headBuffer(sc.c, h), 1, h.Status, h.Reason)
+	b, _ := headBuffer(sc.c, h)
+	b = http1.AppendStatusLine(b, 1, h.Status, h.Reason)
 	b = http1.AppendFields(b, h.Fields, sc.s.adjust)
 	sc.c.SetBuffer(http1.AppendHeadEnd(b))
 }
@@ -21,7 +22,8 @@ func (sc *serverConn) Informational(s proxy.Section) {
 // Head implements proxy.Downstream.
 func (sc *serverConn) Head(s proxy.Section, end bool) {
 	h := s.Head()
-	b := http1.AppendStatusLine(headBuffer(sc.c, h), 1, h.Status, h.Reason)
+	b, _ := headBuffer(sc.c, h)
+	b = http1.AppendStatusLine(b, 1, h.Status, h.Reason)
 	b = http1.AppendFields(b, h.Fields, sc.s.adjust)
 	bodyless, length := sc.bodyless(h.Status), h.ContentLength
 	if end && !bodyless && length < 0 {

@@ -56,3 +56,12 @@ func Trim(v []byte) []byte {
 	}
 	return v
 }
+
+// UpperBits sets the top bit of each byte of x that is an upper-case letter.
+func UpperBits(x uint64) uint64 {
+	const each = 0x0101010101010101
+	low := x & (0x7f * each)
+	fromA := low + (0x80-'A')*each    // top bit: at or above 'A'
+	aboveZ := low + (0x80-'Z'-1)*each // top bit: above 'Z'
+	return fromA &^ aboveZ &^ x & (0x80 * each)
+}
