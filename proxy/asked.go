@@ -36,10 +36,10 @@ func (ex *Exchange) retryAsked(f Fault) bool {
 	return true
 }
 
-// mayAsk reports whether the route asks for another attempt after f, and takes it from the retry
-// budget of the pool. What an endpoint may have acted on is sent again only if the method allows
-// it (RFC 9110 section 9.2.2): no configuration changes what a method means. It is not sent again
-// either if the request has been at this router before: attempts would multiply with each pass.
+// mayAsk reports whether the route's retry policy allows another attempt after f, and takes it
+// from the retry budget of the pool. A request that an endpoint may have acted on is sent again
+// only if its method allows it (RFC 9110 section 9.2.2), whatever the configuration. It is not
+// sent again if it has passed this router before: attempts would multiply with each pass.
 func (ex *Exchange) mayAsk(f Fault) bool {
 	switch f {
 	case FaultConnect, FaultTLS:

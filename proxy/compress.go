@@ -68,7 +68,7 @@ func (w *Worker) compressor(namespace string) *compressor {
 	return c
 }
 
-// freeCompressor takes back what compressor returned.
+// freeCompressor returns a compressor to the worker and to the share of the namespace.
 func (w *Worker) freeCompressor(c *compressor, namespace string) {
 	w.compressing.Give(namespace, 1)
 	if len(w.compressors) < keptCompressors {

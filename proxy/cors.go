@@ -14,7 +14,7 @@ func (ex *Exchange) preflight() bool {
 		return false
 	}
 	out := &ex.local.head
-	*out = Head{Status: 200, Minor: 1, Fields: out.Fields[:0]} // localFields adds what r permits
+	*out = Head{Status: 200, Minor: 1, Fields: out.Fields[:0]} // localFields adds the CORS fields
 	ex.reply(ReasonPreflight, nil)
 	return true
 }

@@ -8,7 +8,7 @@ import (
 // What nobody has to look at need not come here: a codec that has a body of a known length asks where the rest of it may go, has the
 // kernel copy it there, and tells how much has moved. Who waits for whom, and what is counted, is the same either way.
 
-// Owner names the tenant whose share of pipes the bodies of the exchange use.
+// Owner returns the namespace that is charged for the pipes of the exchange's bodies.
 func (ex *Exchange) Owner() string { return ex.route.Namespace() }
 
 // ResponsePath is where the rest of the answer's body may go. The zero value: through ResponseData.

@@ -40,8 +40,9 @@
 // A route may ask for more attempts (RetrySpec): after a fault, or an answer with one of its codes, the exchange is in Backoff until the next one may
 // begin, and chooses again. What may be sent again is decided by the same rule for all attempts (Replayable).
 //
-// A request is sent whole or not at all: send begins every attempt, and sends nothing unless all that was taken of the request
-// from its client is at hand (Exchange.repeatable). The codecs compare what is sent with the length that was announced.
+// A request is sent whole or not at all. Every attempt begins in send, which sends nothing unless
+// every byte received of the request is available (Exchange.repeatable). The codecs compare the
+// body with the announced length.
 //
 // One timer watches an exchange. When it fires, the state says who is waited for:
 // the client (Timeouts.Client), the endpoint (the route's server timeout) or a place

@@ -35,18 +35,18 @@ func (w *Worker) hops(value []byte) int {
 // mark adds this router's hop, after all that a route can say about the request.
 func (w *Worker) mark(h *Head) { h.addField("cdn-loop", w.loopID) }
 
-// Streams and datagrams carry no field for a hop. They have the one of IP: like a router of
-// packets, Turnout sends them on with a lower TTL than they came with. Address translation and
-// load balancers that forward packets keep it, and so do other instances of Turnout. A proxy
-// between two hops that ends connections resets it.
+// Streams and datagrams have no field for a hop, except the TTL of IP. Like a packet router,
+// Turnout forwards them with a lower TTL than they arrived with. Address translation and load
+// balancers that forward packets keep it, and so do other instances of Turnout. A proxy between
+// two hops that ends connections resets it.
 const (
-	maxTTL   = 64 // of what clients send, as far as it counts: systems begin with 64, 128 or 255
+	maxTTL   = 64 // a higher TTL of clients counts as this: systems begin with 64, 128 or 255
 	hopTTL   = 7  // taken off per hop: maxHops of them are possible, fewer if there are routers of packets between them
-	leastTTL = 4  // of what is sent on, so that it reaches the endpoint
+	leastTTL = 4  // of forwarded packets, so that they reach the endpoint
 )
 
-// nextTTL returns the TTL of the connection or session to an endpoint for a client whose packets
-// arrive with a TTL, 0 if it is not known. ok is false after too many hops.
+// nextTTL returns the TTL of the connection or session to an endpoint. received is the TTL of the
+// client's packets, 0 = not known. ok is false after too many hops.
 func nextTTL(received uint8) (ttl uint8, ok bool) {
 	if received == 0 || received > maxTTL {
 		received = maxTTL

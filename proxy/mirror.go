@@ -212,7 +212,7 @@ type CopyOutcome uint8
 
 // The outcomes.
 const (
-	CopyAnswered CopyOutcome = iota // the head of a response came, whatever its status
+	CopyAnswered CopyOutcome = iota // the head of a response came, with any status
 	CopyFailed                      // no server, no connection, or no head in time
 	CopyDropped                     // it was not sent, because of a bound, or because its request was never complete
 	copyOutcomes
@@ -221,7 +221,7 @@ const (
 // String is a stable word for metrics.
 func (o CopyOutcome) String() string { return [copyOutcomes]string{"answered", "failed", "dropped"}[o] }
 
-// copyHead is responseHead for a copy, whose status and length alone matter.
+// copyHead is responseHead for a copy. It uses the status and length only.
 func (ex *Exchange) copyHead(h *Head, end bool) {
 	now := ex.cfg.Clock.Now()
 	ex.got, ex.lastUp = now, now

@@ -50,8 +50,8 @@ type Private struct {
 	usedAt  int64 // when it became idle, of the worker's clock
 }
 
-// Close ends the hold on all connections, because the client connection ends. Idle ones are closed; a busy one is closed after
-// its exchange.
+// Close ends the hold on all connections, because the client connection ends. Idle ones are
+// closed; a busy one is closed after its exchange.
 func (s *PrivateSet) Close() {
 	for p := s.first; p != nil; {
 		next := p.next
@@ -113,7 +113,8 @@ func (ex *Exchange) Claim(c PrivateConn) *Private {
 	return p
 }
 
-// leastUsed returns the idle connection of the client that was used least recently, nil without one.
+// leastUsed returns the idle connection of the client that was used least recently, nil without
+// one.
 func (s *PrivateSet) leastUsed() (least *Private) {
 	for p := s.first; p != nil; p = p.next {
 		if !p.busy && (least == nil || p.usedAt < least.usedAt) {
@@ -123,12 +124,12 @@ func (s *PrivateSet) leastUsed() (least *Private) {
 	return least
 }
 
-// maxEvicted is how many idle connections a namespace gives up for a new one. More than one is necessary if other namespaces
-// have taken of its share meanwhile.
+// maxEvicted is how many idle connections a namespace gives up for a new one. More than one is
+// necessary if other namespaces have taken of its share meanwhile.
 const maxEvicted = 2
 
-// takePrivate takes a private connection from the share of a namespace. A login that has just begun needs its connection more than
-// an idle client, whose user can log in anew.
+// takePrivate takes a private connection from the share of a namespace. A login that has just
+// begun needs its connection more than an idle client, whose user can log in anew.
 func (w *Worker) takePrivate(space string) bool {
 	for range maxEvicted {
 		if w.private.Take(space, 1) {
@@ -163,9 +164,9 @@ func (p *Private) rest() {
 	l.Push(&p.idle, p)
 }
 
-// Return gives the connection back after a complete response. It reports whether the connection is kept; its caller closes it
-// otherwise. midway: the response asks for the next step of a login. A waiting request may have taken the connection when Return
-// returns.
+// Return gives the connection back after a complete response. It reports whether the connection is
+// kept; its caller closes it otherwise. midway: the response asks for the next step of a login. A
+// waiting request may have taken the connection when Return returns.
 func (p *Private) Return(midway bool) (kept bool) {
 	if p.set == nil {
 		return false
@@ -208,8 +209,8 @@ func (p *Private) give(ex *Exchange) bool {
 	return true
 }
 
-// Ended releases what the connection holds, because it is closed or became a tunnel. Waiting
-// requests get other connections.
+// Ended releases the resources of a connection that is closed or became a tunnel. Waiting requests
+// get other connections.
 func (p *Private) Ended() {
 	if s := p.set; s != nil {
 		at := &s.first

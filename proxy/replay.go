@@ -34,7 +34,7 @@ func bodySize(n int) (step, size int) {
 // again never changes because of another request.
 type keptBody struct {
 	b         []byte // its capacity is one of bodySize
-	namespace string // whose share it takes
+	namespace string // charged for it
 }
 
 // bodies are the kept bodies of a worker. A new body that exceeds the share of its namespace is

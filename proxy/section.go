@@ -46,9 +46,9 @@ const (
 	maxInterimBytes = 64 << 10
 )
 
-// smallHead is the most of a final head, or of trailers, in bytes of names and values of fields,
-// that goes out although its client takes no output. The streams of a connection do not hold up
-// each other's responses, and what they queue is no more than their bodies.
+// smallHead is the largest final head or trailer section, in bytes of names and values, that is
+// sent while the client takes no output. So streams of a connection do not delay each other's
+// responses, and queue no more than their bodies.
 const smallHead = 4 << 10
 
 // Holds reports that a response head has to wait because the client does not take its output. The

@@ -24,7 +24,7 @@ const (
 	LostListener               // it is of a listener that is less specific than another one of the port, which has the host to itself
 	LostConnection             // it takes requests of connections that began for its host only
 	LostOrder                  // a rule with a longer path, or one that is older or asks for more, comes before it
-	LostWork                   // its conditions were not decided: the work of its namespace for the request was used up
+	LostWork                   // its conditions were not decided: its namespace had used up its work
 )
 
 var lostNames = [...]string{"won", "path", "method", "header", "query", "port", "redirects", "wildcard", "host", "listener", "connection", "order", "work"}

@@ -17,7 +17,7 @@ type certificate struct {
 	sum    contentSum
 	texts  CertificateSpec
 	ends   time.Time                           // of the validity of the leaf; zero = not known
-	parsed atomic.Pointer[tls.Certificate]     // nil = nobody has wanted it yet
+	parsed atomic.Pointer[tls.Certificate]     // nil = not used yet
 	hosts  atomic.Pointer[map[string]struct{}] // see names; nil = no listener has wanted them yet
 }
 

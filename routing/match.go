@@ -211,8 +211,8 @@ type SNIDecision struct {
 	Own         bool             // Certificate is that of a route or a listener
 	Arrival     *Arrival         // for requests that come by the connection, see View; with its Auth the client is to be asked
 
-	// AuthNamespace is the namespace of the rule or listener that Arrival.Auth is from; "" = the
-	// router asks, or nobody.
+	// AuthNamespace is the namespace of the rule or listener that sets Arrival.Auth; "" = the
+	// router's own requirement, or none.
 	AuthNamespace string
 }
 
@@ -301,10 +301,9 @@ func (t *Table) Stream(port string) *Route {
 	return found.taker
 }
 
-// tls puts the records of all groups for a name in lower case together, the most specific one
-// first. A host belongs to the namespaces of its most specific group: what that does not decide,
-// less specific rules of the same namespaces do. Rules of other namespaces decide nothing about
-// the TLS of a host that is not theirs.
+// tls merges the records of all groups for a lower-case name, the most specific one first. A host
+// belongs to the namespaces of its most specific group. Less specific rules of these namespaces
+// supply the missing properties. Rules of other namespaces have no effect on the TLS of the host.
 func (h *hosts) tls(name []byte, tail int) (found hostTLS) {
 	var owners *group
 	add := func(g *group) {

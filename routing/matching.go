@@ -42,7 +42,7 @@ type Matching struct {
 	text                   []byte // decoded parameters
 	scans                  int    // conditions on fields that were looked up without an index
 
-	namespace string // whose rule is looked at
+	namespace string // of the current rule
 	turned    bool   // it is that of some rule
 	left      int    // work that the namespace may still take
 	spent     bool   // it has tried to take more

@@ -19,7 +19,7 @@ const (
 	comparedWork = 128 // compared with a value
 	fieldsWork   = 4   // fields whose names are compared, without an index
 	nameWork     = 4   // units for a name that is added to an index
-	ruleWork     = 8   // units for a rule, whose memory is in no cache
+	ruleWork     = 8   // units for a rule, a cache miss
 	lookupWork   = 2   // units for a name that is looked up
 )
 

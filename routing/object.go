@@ -7,9 +7,9 @@ import (
 	"turnout/internal/ratelimit"
 )
 
-// object is what all rules of one object of the API have in common. An object with several paths,
-// hosts or canaries becomes several rules, and a limit that it sets holds for their sum. It
-// outlives changes of the object, by namespace, name and UID.
+// object is the state that all rules of one API object share. An object with several paths, hosts
+// or canaries becomes several rules, and a limit that it sets holds for their sum. It outlives
+// changes of the object, by namespace, name and UID.
 type object struct {
 	key   RouteKey // Rule is 0
 	open  atomic.Int64

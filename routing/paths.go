@@ -18,7 +18,7 @@ const (
 	exact                       // the path is the whole one
 	expressed                   // the path is an expression: that of the conditions
 
-	special = asks | exact | expressed // what OpenShift Routes never are
+	special = asks | exact | expressed // properties that OpenShift Routes never have
 )
 
 // tables returns the tables a route is in.
@@ -164,8 +164,8 @@ func (m *paths) last(path []byte) int {
 	return low - 1
 }
 
-// climb is search for the entry i and its chain of parents, whose paths have shared bytes with the
-// request's in common.
+// climb is search in the entry i and its chain of parents. Their paths and that of the request
+// have the first shared bytes in common.
 func (m *paths) climb(i int, path []byte, shared int, table uint8) int {
 	for i >= 0 {
 		e := &m.entries[i]

@@ -10,8 +10,8 @@ import (
 // in which a path alone does not decide: the exact path, then expressions, then the longest path that covers the request's, each
 // only if its conditions hold.
 //
-// The work is that of the namespace of each entry. Entries of a namespace that has used up its share are passed over, whatever they
-// match: View.settled judges what comes of it.
+// The work is that of the namespace of each entry. Entries of a namespace that has used up its
+// share are skipped; View.settled judges the result.
 func (m *paths) pickEntry(v *View, table uint8) *entry {
 	work := v.begin()
 	last := m.last(v.Path)
@@ -42,7 +42,7 @@ func (m *paths) pickEntry(v *View, table uint8) *entry {
 	return nil
 }
 
-// takes decides whether e, whose path is another question, takes a request in a table.
+// takes reports whether e takes a request in a table, apart from its path.
 func (e *entry) takes(v *View, table uint8, m *Matching) expression.Result {
 	switch {
 	case e.tables&table == 0:

@@ -112,7 +112,7 @@ func (r *Route) Counted() *Stats { return r.stats.stats.Load() }
 // Open counts the requests and tunnels of all rules of the route's object.
 func (r *Route) Open() *atomic.Int64 { return &r.object.open }
 
-// Rates returns what source addresses have done with all rules of the route's object, nil when the
+// Rates returns the counters of source addresses for all rules of the route's object, nil when the
 // policy limits nothing.
 func (r *Route) Rates() *ratelimit.Table { return r.rates }
 

@@ -6,7 +6,7 @@ import (
 	"turnout/routing"
 )
 
-// decision is what a ClientHello leads to.
+// decision is the outcome of a ClientHello.
 type decision struct {
 	passthrough *routing.Route // nil = TLS ends here
 	strict      bool           // there is no certificate for the name

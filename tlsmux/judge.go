@@ -15,10 +15,9 @@ import (
 	"turnout/tlsmux/clientcert"
 )
 
-// Peers make others check signatures: those of the certificates that they send. crypto/tls would
-// check up to a hundred at a stretch. So the handshake verifies chains itself
-// (internal/certchain), and pauses between signature checks: after stepWork units it waits in the
-// queue of WorkVerify, where namespaces take turns.
+// A peer's chain costs signature checks, and crypto/tls would make up to a hundred without a
+// pause. So the handshake verifies chains itself (internal/certchain). After stepWork units it
+// waits in the queue of WorkVerify, where namespaces take turns.
 
 // stepWork is how many units of signature checks a handshake makes in a step: about 1 ms. A check
 // that costs more has a step of its own, of certchain.MaxKeyCost units at most.
@@ -55,7 +54,7 @@ func (v *verifying) begin(tenant string, source netip.Addr) bool {
 	return true
 }
 
-// end gives back what begin took.
+// end removes a verification that begin counted.
 func (v *verifying) end(tenant string, source netip.Addr) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -66,7 +65,7 @@ func (v *verifying) end(tenant string, source netip.Addr) {
 // verification is the part of a handshake that checks the certificates of its peer. It belongs to
 // the coroutine but for pausing, which stepped reads when the coroutine does not run.
 type verification struct {
-	tenant  string // who is charged; "" = the router
+	tenant  string // namespace that is charged; "" = the router
 	work    int    // units since the last pause
 	paused  bool   // at least once
 	pausing bool   // the next step goes on with signature checks, without bytes of the peer
@@ -137,7 +136,7 @@ func (h *handshake) spend(units int) error {
 	return nil
 }
 
-// endVerification releases what spend took.
+// endVerification removes the verification from the counters, if spend counted it.
 func (h *handshake) endVerification() {
 	if v := &h.verification; v.paused {
 		h.workers.verifying.end(v.tenant, h.source)

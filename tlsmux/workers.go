@@ -125,8 +125,8 @@ func NewWorkers(cfg WorkersConfig) (*Workers, error) {
 	return w, nil
 }
 
-// sourceOf returns the address that peer counts as: IPv6 addresses with the same first 64 bits are
-// one customer's.
+// sourceOf returns the address that peer counts as: an IPv6 address counts by its first 64 bits,
+// since one customer has them all.
 func sourceOf(peer netip.Addr) netip.Addr {
 	if peer.Is6() && !peer.Is4In6() {
 		return netip.PrefixFrom(peer, 64).Masked().Addr()

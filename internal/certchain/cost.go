@@ -17,9 +17,8 @@ const Unit = 1
 // exponent cost more.
 const MaxKeyCost = 40
 
-// Cost returns the cost of one signature check with the public key of c, in units. It is more than
-// MaxKeyCost for keys that are not used, and 0 for keys that crypto/x509 does not check signatures
-// with.
+// Cost returns the cost of one signature check with the public key of c, in units. It exceeds
+// MaxKeyCost for rejected keys, and is 0 for keys that crypto/x509 does not support.
 func Cost(c *x509.Certificate) int {
 	switch key := c.PublicKey.(type) {
 	case ed25519.PublicKey:

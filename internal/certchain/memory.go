@@ -18,8 +18,7 @@ type Memory struct {
 	slots [memorySize]atomic.Pointer[proven]
 }
 
-// proven is a chain that was verified: which certificates of the request and of the set it
-// consists of.
+// proven is a verified chain, as positions of certificates in the request and the set.
 type proven struct {
 	key   [sha256.Size]byte
 	chain []uint16 // position in Request.Sent, or in the set with ofSet
@@ -27,7 +26,7 @@ type proven struct {
 
 const ofSet = 1 << 15
 
-// keyOf identifies all that a verification depends on but time and names.
+// keyOf identifies the inputs of a verification except time and names.
 func (s *Set) keyOf(r *Request) (key [sha256.Size]byte) {
 	h := sha256.New()
 	h.Write(s.digest[:])

@@ -16,8 +16,8 @@ type Set struct {
 	digest [sha256.Size]byte
 }
 
-// authority is one of a Set. Its certificate is parsed when it is first needed: a parsed one takes
-// several times the memory.
+// authority is a certificate of a Set. Its certificate is parsed when it is first needed: a parsed
+// one takes several times the memory.
 type authority struct {
 	subject string // in DER
 	der     []byte

@@ -1,7 +1,6 @@
-// Package certchain verifies certificate chains that strangers send: clients and endpoints.
-// Whatever they send, and whatever authorities a tenant names, one verification costs a bounded
-// amount of work, and its signature checks are steps between which the caller may do something
-// else.
+// Package certchain verifies the certificate chains of untrusted peers: clients and endpoints. One
+// verification costs a bounded amount of work for all chains and for all authorities that a tenant
+// names. The caller may do other work between signature checks.
 //
 //	certificates sent ─┐  bounds: number, issuers, keys          one chain at a time, checked by crypto/x509
 //	                   ├─────────────────────────────► candidates ─────────────────────────────────────► verified chain
@@ -25,19 +24,19 @@ const (
 	// MaxIssuers is the number of certificates that may come into question as the issuer of one:
 	// they have its issuer's name, a key of the right kind, and no other key identifier.
 	MaxIssuers = 8
-	// MaxReach is the number of certificates that may come into question for a chain in all.
+	// MaxReach is the number of candidate certificates of a verification.
 	MaxReach = 32
 	// MaxLength is the number of certificates of a chain.
 	MaxLength = 12
 	// MaxNames is the number of names, name constraints and policies of a chain: crypto/x509
 	// compares them with each other.
 	MaxNames = 1024
-	// MaxWork is what all signature checks of a verification may cost together, in units: four
-	// with keys on P-521, twelve on P-384, 30 of RSA keys of 4096 bits, 120 with the usual keys.
+	// MaxWork is the cost limit of all signature checks of a verification, in units: four checks
+	// with keys on P-521, twelve on P-384, 32 with RSA keys of 4096 bits, 128 with the usual keys.
 	MaxWork = 128
 )
 
-// maxTries bounds the chains that are tried, and the certificates that are looked at on the way.
+// maxTries bounds the steps from certificate to issuer while chains are tried.
 const maxTries = 128
 
 // ErrWork is the kind of errors about chains that cost too much to verify.
@@ -50,16 +49,16 @@ type Request struct {
 	DNSName string // the name that the first certificate must be valid for; "" = not checked
 	Now     time.Time
 	Memory  *Memory // of chains that were verified; nil = none
-	// Spend is called before each signature check with its cost in units. An error ends the
-	// verification with it. nil = the caller does not account for the cost.
+	// Spend is called before each signature check with its cost in units. Its error ends the
+	// verification and is returned. nil = costs are not accounted for.
 	Spend func(units int) error
 	// Accept makes the last decision about a chain that is valid; after an error the next chain is
 	// tried. nil = all are accepted.
 	Accept func(chain []*x509.Certificate) error
 }
 
-// Check fails with an ErrWork if the key of a peer's own certificate costs too much to check its
-// signature with.
+// Check fails with an ErrWork if a signature check with the key of the peer's own certificate
+// costs too much.
 func Check(leaf *x509.Certificate) error {
 	if cost := Cost(leaf); cost > MaxKeyCost {
 		return fmt.Errorf("%w: the key of a certificate costs %d units; allowed: %d", ErrWork, cost, MaxKeyCost)
@@ -180,8 +179,7 @@ func (w *walk) candidates(c *x509.Certificate) (found []*x509.Certificate, err e
 	return found, err
 }
 
-// comesIntoQuestion reports whether issuer may have issued c, as far as can be told without a
-// signature check.
+// comesIntoQuestion reports whether issuer may have issued c, without a signature check.
 func comesIntoQuestion(issuer, c *x509.Certificate) bool {
 	authority := issuer.BasicConstraintsValid && issuer.IsCA || issuer.Version < 3 && !issuer.BasicConstraintsValid
 	sameKey := len(issuer.SubjectKeyId) == 0 || len(c.AuthorityKeyId) == 0 || bytes.Equal(issuer.SubjectKeyId, c.AuthorityKeyId)
@@ -200,7 +198,7 @@ func (w *walk) run() ([]*x509.Certificate, error) {
 	case w.err != nil:
 		return nil, w.err
 	}
-	// No chain leads to an anchor. crypto/x509 finds the words for it, without a signature check.
+	// No chain leads to an anchor. crypto/x509 supplies the error, without a signature check.
 	_, err := w.Sent[0].Verify(x509.VerifyOptions{Roots: x509.NewCertPool(), CurrentTime: w.Now, KeyUsages: []x509.ExtKeyUsage{w.Usage}, DNSName: w.DNSName})
 	if err == nil {
 		err = x509.UnknownAuthorityError{Cert: w.Sent[0]}
@@ -239,15 +237,15 @@ func (w *walk) climb(path []*x509.Certificate) []*x509.Certificate {
 	return nil
 }
 
-// systemCost is what the check of a signature of a root of the system is taken to cost.
+// systemCost is the assumed cost of a signature check with a root of the system.
 const systemCost = 4 * Unit
 
 // try has crypto/x509 verify one chain, which ends at an anchor, or at the certificate below a
 // root of the system.
 //
-// crypto/x509 looks for issuers by name, and checks the signatures of all that it finds. So it
-// gets copies whose names are their places in the chain: each has one issuer. The copies of a
-// chain below a root of the system end with the real name.
+// crypto/x509 finds issuers by name and checks the signatures of all of them. So it gets copies
+// that are named after their position in the chain: each has one issuer. The copies of a chain
+// below a root of the system end with the real name.
 func (w *walk) try(path []*x509.Certificate, below bool) []*x509.Certificate {
 	if w.fatal = namesBounded(path); w.fatal != nil {
 		return nil
@@ -256,7 +254,7 @@ func (w *walk) try(path []*x509.Certificate, below bool) []*x509.Certificate {
 	if below {
 		opts.Roots = w.set.system
 	}
-	next := 1 // the certificate whose key is used next
+	next := 1 // index of the certificate with the next key
 	pay := func() error {
 		cost := systemCost
 		if next < len(path) {
@@ -297,7 +295,7 @@ func (w *walk) try(path []*x509.Certificate, below bool) []*x509.Certificate {
 	}
 	if err == nil && w.Accept != nil {
 		err = w.Accept(path)
-		w.err = err // says more than why other chains are not valid
+		w.err = err // more specific than the errors of other chains
 	}
 	if err == nil {
 		w.below = below

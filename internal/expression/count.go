@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Count returns how many instructions the program of an expression has at most, without making it;
-// more than limits.Instructions if New refuses the expression as too large. Of an expression that
-// cannot be parsed there is none.
+// Count returns an upper bound of the instructions of an expression, without compiling it. The
+// result exceeds limits.Instructions if New rejects the expression as too large. It is 0 for an
+// expression that cannot be parsed.
 func Count(text string, limits Limits) int {
 	if len(text) > limits.Text || parseable(text) != nil {
 		return limits.Instructions + 1

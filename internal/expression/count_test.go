@@ -35,7 +35,8 @@ func TestBytesIsAtLeastTheSize(t *testing.T) {
 	}
 }
 
-// TestCountingCostsLittle: the most that an expression takes is known without parsing it, and Unicode classes are not parsed at all.
+// TestCountingCostsLittle: the most that an expression takes is known without parsing it, and
+// Unicode classes are not parsed at all.
 func TestCountingCostsLittle(t *testing.T) {
 	text := "(?i)[" + strings.Repeat(`\pL\PL`, maxClasses/2) + "]"
 	for name, count := range map[string]func(){

@@ -3,9 +3,9 @@
 // before anything is compiled. Matching counts its steps and stops when a budget is used up. It
 // allocates nothing, once a Machine has seen the largest program.
 //
-// An Expression answers yes or no, so it needs neither captures nor the three engines of package
-// regexp, whose memory depends on the input. It is one nondeterministic automaton, advanced one
-// code point at a time (Thompson 1968; Pike's VM without captures).
+// An Expression has a yes-or-no result, so it needs neither captures nor the three engines of
+// package regexp, which use memory in proportion to the input. It is one nondeterministic
+// automaton, advanced one code point at a time (Thompson 1968; Pike's VM without captures).
 package expression
 
 import (
@@ -45,7 +45,8 @@ const maxClasses = 4
 // ErrTooLarge is the error of an expression beyond its limits. Its message has the figure and the limit.
 var ErrTooLarge = errors.New("regular expression is too large")
 
-// Expression is a compiled expression. It is immutable, and any number of goroutines may match with it.
+// Expression is a compiled expression. It is immutable, and any number of goroutines may match
+// with it.
 type Expression struct {
 	text     string
 	form     Form
@@ -106,7 +107,7 @@ func (e *Expression) Size() int { return e.size }
 // Quote returns an expression that matches a text and nothing else.
 func Quote(text string) string { return regexp.QuoteMeta(text) }
 
-// parseable rejects what the parser itself spends more than linear time on.
+// parseable rejects texts that take the parser more than linear time.
 func parseable(text string) error {
 	if n := strings.Count(text, `\p`) + strings.Count(text, `\P`); n > maxClasses {
 		return tooLarge("%d Unicode classes, at most %d", n, maxClasses)

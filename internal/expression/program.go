@@ -14,7 +14,7 @@ const (
 	opFail    operation = iota
 	opMatch             // the input matches, with Whole at its end only
 	opAlt               // go on at out and at argument
-	opRest              // what is left of the input matches, whatever it is; with Whole only
+	opRest              // any rest of the input matches; with Whole only
 	opContext           // go on at out if the condition holds
 	opRune              // one code point
 	opClass             // one code point of a class
@@ -131,7 +131,7 @@ func (e *Expression) translate(p *syntax.Prog) {
 	}
 }
 
-// skip returns the first instruction from i on that does something.
+// skip returns the first instruction from i on that is not a no-op or a capture.
 func skip(p *syntax.Prog, i uint32) uint16 {
 	for p.Inst[i].Op == syntax.InstNop || p.Inst[i].Op == syntax.InstCapture {
 		i = p.Inst[i].Out

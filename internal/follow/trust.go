@@ -37,7 +37,7 @@ type TrustConfig struct {
 	// Targets judges where revocation lists are fetched from; nil = nothing does.
 	Targets  *target.Guard
 	Log      *zap.Logger   // required
-	Problems *problem.List // says what cannot be used; nil = nobody asks
+	Problems *problem.List // receives files that cannot be used; nil = none are reported
 }
 
 // systemAuthorities are where systems keep the authorities they trust, the place of the HAProxy router first.

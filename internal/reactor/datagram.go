@@ -76,8 +76,9 @@ func (l *Loop) listenDatagrams(h DatagramHandler, open func(e datagramEngine, re
 	return s, nil
 }
 
-// DialDatagrams makes a socket that sends datagrams to addr and receives those from there. Its descriptor is one of the Budget, and is not
-// taken from those that are kept for connections: then the error is ErrExhausted. ttl is the TTL of what it sends, 0 = the system's default.
+// DialDatagrams makes a socket that sends datagrams to addr and receives those from there. Its
+// descriptor is one of the Budget, and is not taken from those that are kept for connections: then
+// the error is ErrExhausted. ttl is the TTL of its packets, 0 = the system's default.
 func (l *Loop) DialDatagrams(addr netip.AddrPort, ttl uint8, h DatagramHandler) (*DatagramSocket, error) {
 	b := l.cfg.Budget
 	if b != nil && !b.spendSpare(1) {

@@ -26,7 +26,7 @@ type Portion interface {
 // portion is what a Splice has that ends after a number of bytes.
 type portion struct {
 	whose   Portion // nil: the Splice is none
-	owner   string  // whose share of pipes it uses
+	owner   string  // uses its share of pipes
 	left    int64   // bytes to be taken from src
 	stalled bool    // as Stalled was called
 }

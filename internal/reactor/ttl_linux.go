@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reportTTL has the kernel keep the TTL, in IPv6 the hop limit, of what a socket receives.
-// Accepted sockets inherit that. A kernel that cannot do it reports no TTL.
+// reportTTL has the kernel keep the TTL, in IPv6 the hop limit, of received packets. Accepted
+// sockets inherit that. Without support of the kernel no TTL is reported.
 func reportTTL(fd int) {
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVTTL, 1) // also on sockets of IPv6, for IPv4 packets
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1)
 }
 
-// setTTL sets the TTL of what a socket sends; 0 = the system's default.
+// setTTL sets the TTL of packets that a socket sends; 0 = the system's default.
 func setTTL(fd, family int, ttl uint8) error {
 	switch {
 	case ttl == 0:

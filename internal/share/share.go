@@ -1,5 +1,4 @@
-// Package share divides a bounded resource among namespaces, so that no tenant can use up what
-// others need for a moment.
+// Package share divides a bounded resource among namespaces, so that no tenant can use it up.
 package share
 
 // Pool is a resource of a fixed size, such as bytes of kept request bodies or a number of copies.
@@ -19,8 +18,8 @@ type Pool struct {
 // NewPool returns a pool of size units.
 func NewPool(size int) Pool { return Pool{size: size, held: make(map[string]int)} }
 
-// Take grants n units to a namespace and reports whether it could. n must be positive. The caller
-// gives back exactly what it took.
+// Take grants n units to a namespace, or none and returns false. n must be positive. The caller
+// gives back exactly n units.
 func (p *Pool) Take(namespace string, n int) bool {
 	held := p.held[namespace]
 	if held+n > p.size-p.used-n {

@@ -28,8 +28,8 @@ type Config struct {
 	Worker *proxy.Worker
 	Store  *routing.Store
 	Idle   time.Duration // silence in both directions that ends a session; 0 = a minute
-	// Most is the number of sessions of the loop, shared by namespaces. When a namespace has its
-	// share, its session that was silent for longest ends with each further one. 0 = 4096.
+	// Most is the number of sessions of the loop, shared by namespaces. When a namespace has used
+	// its share, each new session ends its session that was silent for longest. 0 = 4096.
 	Most int
 }
 
@@ -177,9 +177,8 @@ func (ss *Sessions) add(s *session) {
 	ss.stats.Begun.Add(1)
 }
 
-// makePlace takes a place for a session of a namespace. If the namespace has its share, its
-// session that was silent for longest ends. If it has none and all places are taken, that of all
-// namespaces does.
+// makePlace takes a place for a session of a namespace. If its share is used up, its session that
+// was silent for longest ends. If it has no session, the one of all namespaces does.
 func (ss *Sessions) makePlace(owner string) bool {
 	for !ss.places.Take(owner, 1) {
 		ss.cfg.Worker.Reached(bound.DatagramSessions)

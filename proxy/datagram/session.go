@@ -14,7 +14,7 @@ import (
 // endpoint's side. One that was refused stays for a moment, so that a client that goes on costs nothing.
 type session struct {
 	ss    *Sessions
-	owner string // the namespace of the rule, of whose places it has one
+	owner string // namespace of the rule; its share includes the session
 	key   key
 	port  string
 	node  list.Node[session] // among all

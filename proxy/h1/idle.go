@@ -44,8 +44,8 @@ func (h *habit) saw(d time.Duration, now int64) {
 	}
 }
 
-// idleLimit returns how long a connection to the endpoint may be idle: limit, or what the endpoint
-// says or shows, at most longest.
+// idleLimit returns the idle time of a connection to the endpoint: limit, or the time that the
+// endpoint announces or was observed to use, at most longest.
 func (ps *Pools) idleLimit(p *pool, limit, longest time.Duration) time.Duration {
 	h := &p.habit
 	switch {

@@ -12,8 +12,8 @@ import (
 // in anew.
 const privateIdle = 2 * time.Minute
 
-// ownership is what a connection knows of its owner. The zero value belongs to a connection that
-// any client may use.
+// ownership is the private state of a connection. The zero value is a connection that any client
+// may use.
 type ownership struct {
 	private bool           // it authenticates, and never goes to the pool
 	owner   *proxy.Private // of the private connection; nil = it closes after its response

@@ -330,8 +330,9 @@ func TestLoginOfUpgrade(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestPrivateConnectionsPerClient: a client has one for each of a few routes. A login at one more gives up the one that was
-// used least recently, so that no route keeps the client from logging in at others.
+// TestPrivateConnectionsPerClient: a client has one for each of a few routes. A login at one more
+// gives up the one that was used least recently, so that no route keeps the client from logging in
+// at others.
 func TestPrivateConnectionsPerClient(t *testing.T) {
 	r := newRig(t)
 	var pods []*testrig.LoginPod
@@ -369,8 +370,8 @@ func TestPrivateConnectionsPerClient(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestIdleClientsDoNotKeepOthersFromLoggingIn: when a namespace has used up its share, a login gets the connection of the client that
-// was idle for longest; that one logs in anew.
+// TestIdleClientsDoNotKeepOthersFromLoggingIn: when a namespace has used up its share, a login
+// gets the connection of the client that was idle for longest; that one logs in anew.
 func TestIdleClientsDoNotKeepOthersFromLoggingIn(t *testing.T) {
 	r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.PrivateConnections = 8 }})
 	pod := testrig.StartLoginPod(r.net, 1)
@@ -400,7 +401,8 @@ func TestIdleClientsDoNotKeepOthersFromLoggingIn(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestPrivateConnectionsOfNamespace: a namespace whose pods challenge all clients leaves private connections to others.
+// TestPrivateConnectionsOfNamespace: a namespace whose pods challenge all clients leaves private
+// connections to others.
 func TestPrivateConnectionsOfNamespace(t *testing.T) {
 	r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.PrivateConnections = 4 }})
 	greedy, modest := testrig.StartLoginPod(r.net, 1), testrig.StartLoginPod(r.net, 2)

@@ -58,7 +58,7 @@ func (sc *serverConn) Head(s proxy.Section, end bool) {
 	}
 }
 
-// bodyless reports whether a response with this status has no body, whatever length it announces
+// bodyless reports whether a response with this status has no body, even if it announces a length
 // (RFC 9110 section 6.4.1).
 func (sc *serverConn) bodyless(status int) bool {
 	return status < 200 || status == 204 || status == 304 || string(sc.rq.req.Method) == "HEAD"
@@ -77,8 +77,7 @@ func (sc *serverConn) Body(p []byte) bool {
 	return sc.c.Congested()
 }
 
-// breach breaks off the connection of a response that would end with another length than its head
-// announces.
+// breach closes the connection: its response would end with another length than announced.
 func (sc *serverConn) breach() {
 	sc.s.worker.Breach("the body of an HTTP/1.1 response does not have the announced length")
 	sc.c.CloseNow(true)

@@ -13,7 +13,7 @@ type Linked[T any] interface {
 	*T
 	// Links returns the connection's own.
 	Links() *Links[T]
-	// Removed releases what belongs to the client's connection. Remove calls it once.
+	// Removed releases the resources of the client connection. Remove calls it once.
 	Removed()
 }
 

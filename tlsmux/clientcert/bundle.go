@@ -70,8 +70,8 @@ func (b *Bundle) Certificates() int { return len(b.certs) }
 // Digest identifies the content.
 func (b *Bundle) Digest() [sha256.Size]byte { return b.digest }
 
-// Pool holds the authorities, whose names clients are sent (RFC 8446 section 4.2.4). Chains are
-// verified by Trust.Verify.
+// Pool returns the authorities, whose names are sent to clients (RFC 8446 section 4.2.4).
+// Trust.Verify verifies chains.
 func (b *Bundle) Pool() *x509.CertPool { return b.pool }
 
 // isRoot tells a certificate that issued itself from one that only has its issuer's name.

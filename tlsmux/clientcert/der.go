@@ -26,8 +26,9 @@ var errEncoding = errors.New("the encoding of the list is not valid")
 // der is a series of elements in DER (X.690 section 10). It is read without an allocation.
 type der []byte
 
-// next takes the first element off d: its tag, what it holds, and both with the length. false: it
-// is not valid, or its tag has more than one byte, which no element of a revocation list has.
+// next removes the first element from d and returns its tag, its content, and the whole element.
+// false: it is not valid, or its tag has more than one byte, which no element of a revocation list
+// has.
 func (d *der) next() (tag byte, content, whole der, ok bool) {
 	s := *d
 	if len(s) < 2 || s[0]&0x1f == 0x1f {
@@ -54,7 +55,7 @@ func (d *der) next() (tag byte, content, whole der, ok bool) {
 	return s[0], s[head : head+length], s[:head+length], true
 }
 
-// take takes an element of a tag off d, and returns what it holds.
+// take removes an element with a tag from d and returns its content.
 func (d *der) take(tag byte) (content der, ok bool) {
 	if !d.begins(tag) {
 		return nil, false

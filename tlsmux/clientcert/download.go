@@ -101,8 +101,8 @@ func (d *downloader) fetch(ctx context.Context, address string) ([]byte, error) 
 	return readList(response.Body, d.limit)
 }
 
-// readList reads a list whose length in DER is at most limit. Memory for it is taken once, by the
-// length that it begins with.
+// readList reads a list of at most limit bytes in DER. It allocates once, by the length at the
+// beginning of the list.
 func readList(from io.Reader, limit int64) ([]byte, error) {
 	var begin [8]byte
 	n, err := io.ReadFull(from, begin[:])

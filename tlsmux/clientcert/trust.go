@@ -80,9 +80,9 @@ var (
 	ErrListExpired = errors.New("the issuer's revocation list is not current")
 )
 
-// Verify judges a client of a full or resumed handshake. r has the certificates that it sent and
-// says what the verification may cost; usage and the last decision are Verify's. A client without
-// a certificate is accepted. One good chain is enough.
+// Verify judges a client of a full or resumed handshake. r has its certificates and the budget;
+// Verify sets the usage and the last decision. A client without a certificate is accepted. One
+// good chain is enough.
 func (t *Trust) Verify(r certchain.Request) error {
 	if len(r.Sent) == 0 {
 		return nil

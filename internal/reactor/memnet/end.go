@@ -18,8 +18,8 @@ type end struct {
 	index       int  // of the connection
 	server      bool // the accepting end
 	here, there netip.AddrPort
-	ttl         uint8 // of what a dialling end sends
-	received    uint8 // TTL of what an accepting end receives
+	ttl         uint8 // of packets that a dialling end sends
+	received    uint8 // TTL of packets that an accepting end receives
 
 	flight, arrived []byte
 	window          int  // bytes of flight and arrived together that the sender may have out

@@ -17,7 +17,7 @@ func IsToken(s string) bool {
 	return s != "" && len(s) <= 1024
 }
 
-// Use is a way in which the router changes a field whose name it was given. The zero value is
+// Use is a way in which the router changes a field with a configured name. The zero value is
 // SetRequest.
 type Use uint8
 
@@ -27,12 +27,11 @@ const (
 	AddRequest                // another line is added to a request
 	DeleteRequest             // the field is removed from requests
 	ChangeResponse            // set, added or removed in responses
-	Carry                     // the router carries a value of its own in the field: it writes it, and removes what peers sent
+	Carry                     // the router writes a value of its own and removes that of peers
 )
 
-// CheckName returns why a field must not be changed in a way, nil if it may. It is the one table
-// of such names: header actions, modifiers of the Gateway API, session names and the names that
-// options give are judged by it.
+// CheckName returns an error if use must not change the field. It is the only table of such names,
+// for header actions, modifiers of the Gateway API, session names and names in options.
 func CheckName(use Use, name string) error {
 	if !IsToken(name) {
 		return fmt.Errorf("invalid HTTP header name: %s", name)

@@ -3,11 +3,11 @@
 // next message as a part of this one.
 package framing
 
-// Unknown is the length of a body whose end the protocol marks: by a last chunk, END_STREAM, or
-// the end of the connection.
+// Unknown is the length of a body that ends with a last chunk, END_STREAM, or the end of the
+// connection.
 const Unknown = -1
 
-// broken is what is left of a body that was longer or shorter than announced.
+// broken marks a body that was longer or shorter than announced.
 const broken = -2
 
 // Body counts the body of one outgoing message. The zero value is the body of a message without a

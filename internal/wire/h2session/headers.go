@@ -226,15 +226,14 @@ func (st *Stream) head(f h2frame.Fault, end bool) {
 	}
 }
 
-// HoldHead has OnHead called again after Resume, with the head that it has just presented; what
-// follows waits until then. It is for the final head of a response, within OnHead, after Pause.
+// HoldHead repeats OnHead after Resume, with the same head. The rest of the stream waits until
+// then. Call it in OnHead after Pause, for the final head of a response.
 func (st *Stream) HoldHead() { st.headHeld = true }
 
-// HoldEnd has OnEnd called again after Resume, with the same trailers. It is for use within OnEnd,
-// after Pause.
+// HoldEnd repeats OnEnd after Resume, with the same trailers. Call it in OnEnd after Pause.
 func (st *Stream) HoldEnd() { st.endHeld = true }
 
-// waits reports that what the peer sends on the stream has to wait for its sink.
+// waits reports that input of the stream has to wait for its sink.
 func (st *Stream) waits() bool { return st.paused || st.headHeld || st.in.len() > 0 }
 
 // headed says that the head of the message, which body and trailers follow, has come.
