@@ -24,7 +24,7 @@ var elsewhere = map[string]string{
 	"misdirected": "cmd/turnout: TestHTTP2OverTLS", "flood": "proxy/h2: TestFloods", "tunnel-closed": "proxy/h2: TestWebSocket",
 	"tls-failed": "cmd/turnout: TestReencryptVerification", "queue-timeout": "proxy/h1: TestQueueTimeout", "subject-refused": "cmd/turnout: TestClientCertificates",
 	"overload": "proxy/h2: TestMatrixOverload", "route-share": "proxy/h1: TestRouteHasItsShare",
-	"bad-backend": "proxy: TestSharesOfPassthrough",
+	"bad-backend": "proxy: TestSharesOfPassthrough", "match-work": "proxy/h1: TestMatchWorkEndsTheRequest",
 }
 
 // ending is one way for an exchange to end.

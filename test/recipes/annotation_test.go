@@ -52,6 +52,7 @@ func TestThrowaway(t *testing.T) {
 			"| `throwaway` | nothing |",
 		},
 		{"[annotations.md](annotations.md)", "docs/annotations.md", "| `haproxy.router.openshift.io/hsts_header` |", "| `turnout.router/throwaway` | E | `true`, `false` | `false` | nothing |"},
+		{"[the places of limits.md](limits.md#places-where-tenant-text-meets-client-bytes)", "docs/limits.md", "| `RuleSpec.Match` `Match.Headers`", "| `Policy.Throwaway` | none | one comparison | one flag |"},
 	},
 	leftOut:  map[string]string{"[limits.md](limits.md), [lab/limits.md](lab/limits.md)": "nothing grows by it"},
 	packages: []string{"./controller/translate", "./controller/gateway/convert", "./routing"},
