@@ -188,8 +188,8 @@ func (s *worstSearch) changed(c *candidate) *candidate {
 }
 
 // TestWorstLegalRules climbs from a random set of legal rules and a legal request to those that
-// take longest to match. However long it searches, the work is within the budget, and the budget
-// stands for the time.
+// take longest to match. However long it searches, the work is within the budget. The time
+// is logged.
 func TestWorstLegalRules(t *testing.T) {
 	rounds := 150
 	if *runs > 0 {
