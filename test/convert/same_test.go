@@ -112,9 +112,6 @@ func (r *rig) has(of *convert.Source, host string) bool {
 // plainly is an answer without what is another by chance, or because the report says so: the number of the port, the cookie, and which of several Services it is.
 func (r *rig) plainly(g got) got {
 	g.Header = cookie.ReplaceAllString(g.Header, "")
-	if g.Status == 302 { // a redirect of a Route has its CORS fields, that of a listener for HTTP has no route
-		g.Header = strings.Replace(g.Header, "Vary: Origin; ", "", 1)
-	}
 	g.Seen = port.ReplaceAllString(g.Seen, "")
 	for i := range r.items {
 		spec := &r.items[i].Route.Spec

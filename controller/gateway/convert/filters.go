@@ -35,9 +35,7 @@ func (c *conversion) filters(g *group, it *Item) (list []gatewayv1.HTTPRouteFilt
 	if len(answer.Set)+len(answer.Remove) > 0 {
 		list = append(list, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterResponseHeaderModifier, ResponseHeaderModifier: &answer})
 	}
-	if it.Spec.Policy.CORS != nil {
-		list = append(list, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterCORS, CORS: corsOf(translate.CORS(it.Route.Annotations))})
-	}
+	list = append(list, it.cors()...)
 	if it.Spec.Policy.Redirect != nil {
 		if f := c.redirectTo(g, translate.Redirect(it.Route.Annotations)); f != nil {
 			return append(list, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: f})
@@ -47,6 +45,14 @@ func (c *conversion) filters(g *group, it *Item) (list []gatewayv1.HTTPRouteFilt
 		list = append(list, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterURLRewrite, URLRewrite: f})
 	}
 	return list
+}
+
+// cors returns the CORS filter of an item, if it has one.
+func (it *Item) cors() []gatewayv1.HTTPRouteFilter {
+	if it.Spec.Policy.CORS == nil {
+		return nil
+	}
+	return []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterCORS, CORS: corsOf(translate.CORS(it.Route.Annotations))}}
 }
 
 // corsOf is the filter for what pages of other origins may do.

@@ -91,7 +91,8 @@ func (c *conversion) httpRoute(g *group) {
 	}
 }
 
-// redirect makes the routes that send plain requests of a group to https.
+// redirect makes the routes that send plain requests of a group to https. The redirect has the CORS
+// fields of the Route, without which a browser does not follow it.
 func (c *conversion) redirect(g *group) {
 	for _, at := range c.together(g, func(s *section) bool { return !s.secure }) {
 		var rules []gatewayv1.HTTPRouteRule
@@ -102,7 +103,7 @@ func (c *conversion) redirect(g *group) {
 			}
 			rules = append(rules, gatewayv1.HTTPRouteRule{
 				Matches: []gatewayv1.HTTPRouteMatch{{Path: c.path(g, it)}},
-				Filters: []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: to}},
+				Filters: append(it.cors(), gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: to}),
 			})
 		}
 		c.httpRoutes(g, c.routeName(g)+"-redirect", at.sections, rules)
