@@ -16,9 +16,8 @@ import (
 
 // memoryPerHTTPRoute is the limit of the memory of an HTTPRoute with a host name, a rule and a
 // backend, in bytes: the object as the API server sends it, with its status, and all that is made
-// of it. Ten of them have a Service with three endpoints in common. The heap was 6,600 bytes
-// before limits belonged to the object (routing.object) and 7,100 to 7,250 since.
-const memoryPerHTTPRoute = 7<<10 + 512
+// of it. Ten of them have a Service with three endpoints in common.
+const memoryPerHTTPRoute = 7 << 10
 
 // httpRoutes returns n routes as the API server sends them, over namespaces with 100 each, and the Services that they name.
 func httpRoutes(t testing.TB, n int) (events []source.Event) {

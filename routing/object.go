@@ -11,10 +11,13 @@ import (
 // or canaries becomes several rules, and a limit that it sets holds for their sum. It outlives
 // changes of the object, by namespace, name and UID.
 type object struct {
-	key   RouteKey // Rule is 0
+	key   objectKey
 	open  atomic.Int64
 	rates atomic.Pointer[ratelimit.Table] // nil until a rule limits something
 }
+
+// objectKey is the identity of an object: a RouteKey without its rule.
+type objectKey struct{ namespace, name, uid string }
 
 // objectUse is an object and the number of rules of a table that it has. It is immutable.
 type objectUse struct {
@@ -25,27 +28,27 @@ type objectUse struct {
 // object returns the object of a rule: that of other rules of the table, or of prev, which may be
 // nil, or a new one.
 func (b *builder) object(key RouteKey, prev *Table) *object {
-	key.Rule = 0
-	if o := findObject(&b.objects.cow, b.seed, key); o != nil {
+	of := objectKey{key.Namespace, key.Name, key.UID}
+	if o := findObject(&b.objects.cow, b.seed, of); o != nil {
 		return o.object
 	}
 	if prev != nil {
-		if o := findObject(&prev.objects, prev.hosts.seed, key); o != nil {
+		if o := findObject(&prev.objects, prev.hosts.seed, of); o != nil {
 			return o.object
 		}
 	}
-	return &object{key: key}
+	return &object{key: of}
 }
 
 // limitRates returns the counters of the object's rate limits.
 func (o *object) limitRates(memory *ratelimit.Memory) *ratelimit.Table {
 	if o.rates.Load() == nil {
-		o.rates.CompareAndSwap(nil, memory.NewTable(o.key.Namespace))
+		o.rates.CompareAndSwap(nil, memory.NewTable(o.key.namespace))
 	}
 	return o.rates.Load()
 }
 
-func findObject(all *cow[objectUse], seed maphash.Seed, key RouteKey) *objectUse {
+func findObject(all *cow[objectUse], seed maphash.Seed, key objectKey) *objectUse {
 	return all.findItem(maphash.Comparable(seed, key), func(u *objectUse) bool { return u.object.key == key })
 }
 

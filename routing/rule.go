@@ -15,13 +15,13 @@ import (
 // one, see RouteSpec. Nobody may change its slices once Compile or Apply has them.
 type RuleSpec struct {
 	RouteKey
-	Host        string // lower case; "" = the rule is known but serves nothing
-	Wildcard    bool   // the rule covers all hosts of the domain of Host (the part after its first dot) that have one more label
-	Labels      bool   // with Wildcard: those with one more label or several; a Host without a dot then stands for any host
-	Listener    string // that the rule is served on; "" = the pair of ports of OpenShift Routes
-	Match       Match
+	Host        string      // lower case; "" = the rule is known but serves nothing
+	Wildcard    bool        // the rule covers all hosts of the domain of Host (the part after its first dot) that have one more label
+	Labels      bool        // with Wildcard: those with one more label or several; a Host without a dot then stands for any host
 	Termination Termination // of the TLS of clients: with Insecure, on which ports the rule is served
 	Insecure    InsecurePolicy
+	Listener    string // that the rule is served on; "" = the pair of ports of OpenShift Routes
+	Match       Match
 	Certificate *CertificateSpec // nil = default certificate; looked at with TermEdge and TermReencrypt only
 	ClientAuth  *ClientAuthSpec  // what clients of the host have to show, looked at so too; nil = as the listener, or the router, has it for all
 	Policy      Policy           // what is done to requests and responses

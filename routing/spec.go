@@ -198,6 +198,9 @@ type Policy struct {
 	TunnelTimeout    time.Duration // silence of both sides of a tunnel
 	ConnectTimeout   time.Duration // connecting to an endpoint
 	Forwarded        ForwardedPolicy
+	AdjustCase       bool             // endpoints get header names in the spelling of the router's options
+	NotFound         bool             // a request that no rule of the host takes is answered 404: see Table.NotFound
+	Leaving          bool             // clients connect again after a response: other routers serve the route now
 	ForwardedPort    uint16           // in X-Forwarded-Port; 0 = that of the router's socket
 	CookieAttributes string           // appended to the cookie's value, such as "; path=/; HttpOnly"
 	Allow            *AllowList       // who may connect; nil = everybody. Equal lists must be one object
@@ -219,9 +222,6 @@ type Policy struct {
 	ResponseActions *header.Actions // of the route; nil = none
 	Rewrite         *rewrite.Rule   // of path and host; nil = they stay
 	Redirect        *redirect.Rule  // requests are answered with it; nil = they are sent to an endpoint
-	AdjustCase      bool            // endpoints get header names in the spelling the router is configured with
-	NotFound        bool            // a request that no rule of the host takes is answered 404: see Table.NotFound
-	Leaving         bool            // clients are to connect again after an answer, because others serve the route from now on
 }
 
 // Rejection says why a route is not served. Other routes are not affected.

@@ -137,10 +137,11 @@ func (q *Queue[K]) Take(budget *Budget, cost func(K) int, do func(item K, stamp 
 		}
 		q.rest(t)
 	}
-	if len(q.waiting) == 0 {
-		clear(q.tenants)
-		q.ready, q.now = nil, 0
-	} else if q.rested {
+	switch {
+	case !q.rested:
+	case len(q.waiting) == 0:
+		*q = *New[K](q.namespace) // a map keeps the memory of the most items that it has ever held
+	default:
 		q.forget()
 	}
 	q.rested = false

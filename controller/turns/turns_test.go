@@ -3,7 +3,9 @@ package turns
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -171,4 +173,24 @@ func TestWorkIsLinear(t *testing.T) {
 	if taken(large, 1000, cost); asked != 11 || large.Len() != 0 {
 		t.Errorf("after a change %d times, and %d items are left", asked, large.Len())
 	}
+}
+
+// TestEmptyQueueKeepsNoMemory fills a queue once, as the first table does, and takes everything.
+func TestEmptyQueueKeepsNoMemory(t *testing.T) {
+	const items = 100_000
+	q := New(func(i int) string { return strconv.Itoa(i / 100) })
+	for i := range items {
+		q.Add(i, uint64(i)+1)
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	all := Unlimited()
+	q.Take(&all, func(int) int { return 1 }, func(int, uint64) {})
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if freed := int64(before.HeapAlloc) - int64(after.HeapAlloc); freed < 24*items {
+		t.Errorf("%d bytes were freed when %d items had been taken", freed, items)
+	}
+	runtime.KeepAlive(q)
 }
