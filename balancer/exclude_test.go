@@ -53,7 +53,8 @@ func TestPickReturnsNoExcludedServer(t *testing.T) {
 	}
 }
 
-// TestOnePodOfTwoServicesIsExcludedOnce: a pod that two services of a route select is one endpoint.
+// TestOnePodOfTwoServicesIsExcludedOnce checks that a pod selected by two services of a route
+// counts as one endpoint.
 func TestOnePodOfTwoServicesIsExcludedOnce(t *testing.T) {
 	pod, other := aTarget("pod", 1), aTarget("other", 1)
 	again := pod
@@ -68,8 +69,8 @@ func TestOnePodOfTwoServicesIsExcludedOnce(t *testing.T) {
 	}
 }
 
-// TestExclusionsSurviveTheQueue: a waiter that excludes servers gets none of them, whichever is
-// released first and however the pool changes meanwhile.
+// TestExclusionsSurviveTheQueue checks that a waiter never gets a server that it excludes. The
+// order of releases and changes of the pool make no difference.
 func TestExclusionsSurviveTheQueue(t *testing.T) {
 	for _, a := range allAlgorithms {
 		p := NewRegistry().Pool("ns/name/uid")

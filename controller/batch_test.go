@@ -69,9 +69,9 @@ func (r *gatewayRig) leads(host, path string) bool {
 	return r.store.Load().Match(&routing.View{Host: []byte(host), Path: []byte(path), Arrival: &routing.Arrival{Port: "ns/gw:81"}}).Route != nil
 }
 
-// TestFloodOfANamespaceDelaysOthersByABatch: while a namespace floods the controller with the worst
-// objects that it may have, and with Routes, a change of another one is in the next table, and the
-// flood is served in the end.
+// TestFloodOfANamespaceDelaysOthersByABatch checks that a change of one namespace is in the next
+// table while another namespace floods the controller with Routes and the most expensive legal
+// objects. The flood is served in the end.
 func TestFloodOfANamespaceDelaysOthersByABatch(t *testing.T) {
 	r, bounds := floodRig(t)
 	const objects, rounds = 8, 4
@@ -109,8 +109,8 @@ func TestFloodOfANamespaceDelaysOthersByABatch(t *testing.T) {
 	t.Logf("%d batches", batches)
 }
 
-// TestOneServiceOfManyRoutesIsDoneInBatches: endpoints that one namespace changes reach its many
-// routes in several batches, and those of another namespace in the first one.
+// TestOneServiceOfManyRoutesIsDoneInBatches checks that a change of endpoints reaches the many
+// routes of its namespace in several batches. Another namespace's change is in the first one.
 func TestOneServiceOfManyRoutesIsDoneInBatches(t *testing.T) {
 	r := newRig(t, Options{})
 	var events []source.Event
@@ -141,8 +141,8 @@ func TestOneServiceOfManyRoutesIsDoneInBatches(t *testing.T) {
 	}
 }
 
-// TestWaitIsForBatches: Wait returns when the objects that were left before it are served, although
-// later ones of a flood are not.
+// TestWaitIsForBatches checks that Wait returns once the objects queued before it are served,
+// although later objects of a flood still wait.
 func TestWaitIsForBatches(t *testing.T) {
 	r, _ := floodRig(t)
 	for _, e := range worst(3, 1) {

@@ -37,9 +37,10 @@ func aFront(namespace, name string, n int, endpoints ...string) []source.Event {
 	})}
 }
 
-// TestServicesThatLeadToTheRouterAreOwn: a Service with an endpoint that is the router's has its cluster address refused,
-// in whatever order the objects come; external addresses and other endpoints are refused only for Services of the
-// router's namespace. A tenant cannot have addresses of others refused.
+// TestServicesThatLeadToTheRouterAreOwn checks that the cluster address of a Service is refused if
+// one of its endpoints is the router, in any order of events. External addresses and other
+// endpoints are refused only for Services of the router's namespace, so a tenant cannot have
+// another tenant's addresses refused.
 func TestServicesThatLeadToTheRouterAreOwn(t *testing.T) {
 	const admitted = "10.0.0.1:8080"
 	candidates := []string{"10.0.0.1", "10.0.0.9", "10.0.1.9"}
@@ -105,8 +106,8 @@ func sorted(list string) string {
 	return strings.Join(words, " ")
 }
 
-// TestNodePortsOfFrontsAreOwn: the node port of a Service that leads to the router is refused at the addresses of its
-// machine, and at no other.
+// TestNodePortsOfFrontsAreOwn checks that the node port of a Service that leads to the router is
+// refused at the addresses of the router's machine only.
 func TestNodePortsOfFrontsAreOwn(t *testing.T) {
 	r := newRig(t, Options{Namespace: "router"})
 	r.c.SetOwn(routerAt())
@@ -125,8 +126,9 @@ func TestNodePortsOfFrontsAreOwn(t *testing.T) {
 	}
 }
 
-// TestFrontsAreJudgedByThoseConcerned: a Service that begins or ceases to lead to the router has only those Services
-// judged again that may have its address, so that a tenant cannot make the router work for others.
+// TestFrontsAreJudgedByThoseConcerned checks that a change of a Service that leads to the router
+// causes a new check only of Services that may have the same address. Otherwise a tenant could
+// cause work for all Services.
 func TestFrontsAreJudgedByThoseConcerned(t *testing.T) {
 	const n = 500
 	r := newRig(t, Options{Namespace: "router"})
@@ -149,7 +151,8 @@ func TestFrontsAreJudgedByThoseConcerned(t *testing.T) {
 	}
 }
 
-// TestServicesAreKeptLean: of a Service without a use of its ports only the addresses stay, which previews have, too.
+// TestServicesAreKeptLean checks that only the addresses of a Service are stored if its ports are
+// not needed, in previews too.
 func TestServicesAreKeptLean(t *testing.T) {
 	r := newRig(t, Options{Namespace: "router"})
 	plain := aFront("tenant", "trick", 8, "10.0.0.9")

@@ -126,9 +126,9 @@ func (r *gatewayRig) reach(t *testing.T) map[string]string {
 	return found
 }
 
-// TestEveryKindRefusesOwnAddresses: no object of any kind leads to where the router listens, to a
-// port of a Gateway that is about to be opened, or to the metadata service of a cloud; and each
-// leads there again when that is another's.
+// TestEveryKindRefusesOwnAddresses checks each kind of object with three addresses: a listener of
+// the router, a Gateway port that is about to open, and a cloud's metadata service. The object has
+// no such endpoint. It gets the endpoint back when the address stops being restricted.
 func TestEveryKindRefusesOwnAddresses(t *testing.T) {
 	r := newGatewayRig(t, GatewayOptions{})
 	own := func(ports ...uint16) *target.Own {
@@ -181,8 +181,8 @@ func TestEveryKindRefusesOwnAddresses(t *testing.T) {
 	check("once it is open", "10.0.0.1:8080")
 }
 
-// TestServicesOfTheRouterAreOwn: the addresses of Services that lead to the router, and its other
-// pods, are refused, too.
+// TestServicesOfTheRouterAreOwn checks that addresses of Services that lead to the router, and
+// addresses of its other pods, are refused.
 func TestServicesOfTheRouterAreOwn(t *testing.T) {
 	pods := source.Key{Namespace: "ns", Name: "routers"}
 	r := newGatewayRig(t, GatewayOptions{Pods: pods})

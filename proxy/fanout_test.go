@@ -10,8 +10,9 @@ import (
 	"turnout/routing"
 )
 
-// TestReturnedRequestsDoNotMultiply: what makes several requests of one happens at the first pass
-// only. A copy carries the hop of the router that made it, and so does what comes back by a route.
+// TestReturnedRequestsDoNotMultiply checks that copies and retries are made at the first pass
+// through the router only. A mirrored copy and a request that returns through a route both carry
+// the hop of this router.
 func TestReturnedRequestsDoNotMultiply(t *testing.T) {
 	for _, returned := range []bool{false, true} {
 		r := newRuleRig(t, func(s *routing.RuleSpec) {
@@ -43,8 +44,8 @@ func TestReturnedRequestsDoNotMultiply(t *testing.T) {
 	}
 }
 
-// TestCopyEndsAtTheHeadOfItsResponse: a long response is not read, and a short one leaves its
-// connection usable.
+// TestCopyEndsAtTheHeadOfItsResponse checks that a long response to a mirrored copy is not read,
+// and that a short one leaves its connection usable.
 func TestCopyEndsAtTheHeadOfItsResponse(t *testing.T) {
 	piece := make([]byte, 8<<10)
 	for name, c := range map[string]struct {
@@ -84,8 +85,8 @@ func TestCopyEndsAtTheHeadOfItsResponse(t *testing.T) {
 	}
 }
 
-// TestNamespacesHaveSharesOfEachPool: a namespace that takes all it can of a pool of the worker
-// leaves some of it to another one, and works on without what it does not get.
+// TestNamespacesHaveSharesOfEachPool checks that a namespace that uses as much of a pool as it can
+// leaves some to another. Its requests continue without the pool.
 func TestNamespacesHaveSharesOfEachPool(t *testing.T) {
 	gzipped := func(r *rig) bool {
 		r.ready()

@@ -15,8 +15,8 @@ import (
 	"turnout/routing/header"
 )
 
-// TestOnlyThePolicyMakesSections: other packages cannot make a Section that is not empty; of this
-// one only these functions do.
+// TestOnlyThePolicyMakesSections checks that other packages cannot make a Section that is not
+// empty, and that only the listed functions of this package do.
 func TestOnlyThePolicyMakesSections(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -61,9 +61,9 @@ func (r *rig) informational(status int, fields ...string) bool {
 	return true
 }
 
-// TestInterimResponsesWaitForTheClient: while the client does not take its output the endpoint is
-// paused, in whatever attempt, and what it sends is neither queued nor lost; 100 (Continue) goes
-// out, without fields.
+// TestInterimResponsesWaitForTheClient checks that the endpoint is paused in any attempt while the
+// client does not take its output. Interim responses are neither queued nor lost; 100 (Continue) is
+// sent without fields.
 func TestInterimResponsesWaitForTheClient(t *testing.T) {
 	r := newRig(t, nil)
 	r.pooled = true
@@ -100,8 +100,8 @@ func TestInterimResponsesWaitForTheClient(t *testing.T) {
 	r.ended(ReasonOK, 200)
 }
 
-// TestUnreadInterimResponsesEndInTime: a client that takes nothing has the time that it has for a
-// final response.
+// TestUnreadInterimResponsesEndInTime checks that a client that takes no interim response has the
+// same timeout as for a final response.
 func TestUnreadInterimResponsesEndInTime(t *testing.T) {
 	r := newRig(t, func(_ *Config, s *routing.RouteSpec) { s.Policy.ServerTimeout = 1 << 40 })
 	r.pooled, r.unread = true, true
@@ -114,7 +114,8 @@ func TestUnreadInterimResponsesEndInTime(t *testing.T) {
 	r.ended(ReasonClientTimeout, 0)
 }
 
-// TestInterimResponsesHaveAShare: what is beyond maxInterimBytes is dropped and counted.
+// TestInterimResponsesHaveAShare checks that interim responses beyond maxInterimBytes are dropped
+// and counted.
 func TestInterimResponsesHaveAShare(t *testing.T) {
 	r := newRig(t, nil)
 	r.pooled = true
@@ -140,9 +141,8 @@ func TestInterimResponsesHaveAShare(t *testing.T) {
 	r.ended(ReasonOK, 200)
 }
 
-// TestSectionsThatCostTooMuch: header actions that would work on interim responses or trailers
-// beyond the budget of an exchange leave the client without them: a section that has not passed is
-// not sent.
+// TestSectionsThatCostTooMuch checks header actions that exceed an exchange's budget for interim
+// responses or trailers: the client does not get that section.
 func TestSectionsThatCostTooMuch(t *testing.T) {
 	var list []header.Action
 	for i := range 400 {
@@ -176,8 +176,8 @@ func TestSectionsThatCostTooMuch(t *testing.T) {
 	r.ended(ReasonRewrite, 200)
 }
 
-// TestAuthenticationStandsInHeads: credentials and challenges pass in heads only, where codecs
-// look for them.
+// TestAuthenticationStandsInHeads checks that credentials and challenges pass in heads only, where
+// the codecs look for them.
 func TestAuthenticationStandsInHeads(t *testing.T) {
 	r := newRig(t, nil)
 	r.pooled = true

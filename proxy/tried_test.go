@@ -101,7 +101,7 @@ func wrongChoice(failed []byte, pod byte, pods int) string {
 	return ""
 }
 
-// TestTriedServersAllocs: what is remembered of failures is part of the exchange.
+// TestTriedServersAllocs checks that recording failed servers allocates nothing.
 func TestTriedServersAllocs(t *testing.T) {
 	p := balancer.NewRegistry().Pool("p")
 	p.Update(balancer.PoolConfig{}, targets(strings.Split("abcdefghijkl", "")...))

@@ -47,8 +47,8 @@ func TestKeptBodyBelongsToItsExchange(t *testing.T) {
 	}
 }
 
-// TestGrowthBeyondTheShareEndsTheKeeping: a body that cannot grow any further is given up while
-// its attempt runs, so that no other attempt is decided.
+// TestGrowthBeyondTheShareEndsTheKeeping checks that a kept body that cannot grow is given up while
+// its attempt runs. The request is then not sent again.
 func TestGrowthBeyondTheShareEndsTheKeeping(t *testing.T) {
 	r := newRig(t, func(c *Config, _ *routing.RouteSpec) { c.KeptBodies = 5 << 10 })
 	r.ask("PUT / -")

@@ -29,8 +29,9 @@ func TestCertificatesAreReadWhenWanted(t *testing.T) {
 	}
 }
 
-// TestNamesOfCertificatesAreHeldOnce: listeners that have a certificate share its names, exact
-// names of any certificate come before wildcards, and the first certificate is for all others.
+// TestNamesOfCertificatesAreHeldOnce checks that listeners with the same certificate share its
+// names. Exact names of any certificate come before wildcards; all other names get the first
+// certificate.
 func TestNamesOfCertificatesAreHeldOnce(t *testing.T) {
 	wild := newCertificateFor(t, "*.a.test", "A.test")
 	exact := newCertificateFor(t, "x.a.test")

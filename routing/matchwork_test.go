@@ -75,9 +75,9 @@ func attacks() map[string]struct {
 	}
 }
 
-// TestMatchingARequestHasABudget: no rules and no request take more work than a namespace has, and
-// a request that needs more is neither served by a later rule nor answered as if there were no
-// rule.
+// TestMatchingARequestHasABudget checks that no rules and no request cost more than the budget of a
+// namespace. A request that needs more is neither served by a later rule nor answered as if there
+// were no rule.
 func TestMatchingARequestHasABudget(t *testing.T) {
 	for name, a := range attacks() {
 		table := rulesTable(t, a.rules...)
@@ -100,8 +100,8 @@ func TestMatchingARequestHasABudget(t *testing.T) {
 	}
 }
 
-// TestOrdinaryRequestsAreDecided: large, but ordinary rules and requests stay far within the
-// budget.
+// TestOrdinaryRequestsAreDecided checks that large but ordinary rules and requests stay far within
+// the budget.
 func TestOrdinaryRequestsAreDecided(t *testing.T) {
 	var rules []RuleSpec
 	for i := range 256 {
@@ -123,9 +123,9 @@ func TestOrdinaryRequestsAreDecided(t *testing.T) {
 	}
 }
 
-// TestBudgetIsSharedByNamespaces: rules of one namespace that take all the work they can leave
-// requests for those of others alone, on the same host and path, wherever they are in the order.
-// They are not passed on to another rule of their own namespace.
+// TestBudgetIsSharedByNamespaces checks that rules of one namespace that use all their work do not
+// affect another namespace's requests on the same host and path, in any order of rules. Their own
+// requests do not fall through to another rule of their namespace.
 func TestBudgetIsSharedByNamespaces(t *testing.T) {
 	costly := func(namespace string, first int) (rules []RuleSpec) {
 		for i := range 64 {
@@ -167,9 +167,9 @@ func TestBudgetIsSharedByNamespaces(t *testing.T) {
 	}
 }
 
-// TestRulesThatAreLookedAtAreBounded: rules cost a request little if their path does not cover it,
-// or if the work of their namespace is used up, however many they are. If too many must be looked
-// at, the request is not served by those that come after.
+// TestRulesThatAreLookedAtAreBounded checks that many rules cost a request little if their path
+// does not cover it or the work of their namespace is used up. If too many must be visited, the
+// later ones do not serve the request.
 func TestRulesThatAreLookedAtAreBounded(t *testing.T) {
 	const n = 2 * maxVisits
 	of := func(namespaces int, m Match) (rules []RuleSpec) {
@@ -207,8 +207,8 @@ func TestRulesThatAreLookedAtAreBounded(t *testing.T) {
 	}
 }
 
-// TestIndexesAreBounded: a request with more names than an index has room for is undecided, not
-// decided by some of them.
+// TestIndexesAreBounded checks that a request with more names than an index can hold is undecided.
+// It is not decided by a part of the names.
 func TestIndexesAreBounded(t *testing.T) {
 	last := strings.Repeat("a=1&", maxNames-1)
 	for name, c := range map[string]struct {
@@ -237,7 +237,8 @@ func distinct(separator string, n int) string {
 	return strings.Join(list, separator)
 }
 
-// TestIndexesDecideAsScans: conditions on fields are decided alike with an index and without.
+// TestIndexesDecideAsScans checks that conditions on fields have the same result with an index and
+// without.
 func TestIndexesDecideAsScans(t *testing.T) {
 	for n := range 3 * maxScans {
 		headers := valuesOf("b~[x-z]")
@@ -256,7 +257,8 @@ func TestIndexesDecideAsScans(t *testing.T) {
 	}
 }
 
-// TestCookiesAreConditions: all pairs of all fields count; names are exact, quotes do not matter.
+// TestCookiesAreConditions checks that all pairs of all Cookie fields count, that names are exact,
+// and that quotes around values do not matter.
 func TestCookiesAreConditions(t *testing.T) {
 	table := compileRules(t, Match{Cookies: valuesOf("canary=always")})
 	for fields, want := range map[string]int{
@@ -270,8 +272,8 @@ func TestCookiesAreConditions(t *testing.T) {
 	}
 }
 
-// BenchmarkMatch: what Match takes of hosts whose rules have paths only, and of those with
-// conditions.
+// BenchmarkMatch measures Match for hosts whose rules have paths only, and for hosts whose rules
+// have conditions.
 func BenchmarkMatch(b *testing.B) {
 	var paths []RuleSpec
 	for i := range 100 {

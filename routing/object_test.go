@@ -10,8 +10,8 @@ import (
 	"turnout/internal/testkit/testaddr"
 )
 
-// TestLimitsBelongToTheObject: however many rules an object becomes, they have one count of
-// requests and one table of rates, through every change of the table; another object has its own.
+// TestLimitsBelongToTheObject checks that all rules of one object share one request count and one
+// table of rates, through every change of the table. Another object has its own.
 func TestLimitsBelongToTheObject(t *testing.T) {
 	rule := func(uid string, n int) RuleSpec {
 		s := RuleSpec{RouteKey: RouteKey{Namespace: "ns", Name: "app", UID: uid, Rule: n}, Host: "app.test"}
@@ -76,8 +76,8 @@ func TestLimitsBelongToTheObject(t *testing.T) {
 	}
 }
 
-// TestLimitOfAPodBelongsToTheObject: a pod that several rules of a route lead to has the route's
-// limit once. Copies for mirrors take no place of a request.
+// TestLimitOfAPodBelongsToTheObject checks that the limit of a route holds once for a pod that
+// several of its rules select. Mirrored copies do not count against it.
 func TestLimitOfAPodBelongsToTheObject(t *testing.T) {
 	spec := RouteSpec{RouteKey: RouteKey{Namespace: "ns", Name: "app", UID: "1"}, Host: "app.test", Limit: 2}
 	spec.Targets = []balancer.Target{{ID: "pod", Addr: testaddr.Of(netip.MustParseAddrPort("10.0.0.1:80")), Weight: 1}}

@@ -6,10 +6,9 @@ import (
 	"turnout/tlsmux/clientcert"
 )
 
-// TestHostsOfOtherNamespaces: where namespaces share a domain, a wildcard route decides nothing
-// about the TLS of a host that has routes of another namespace only: no client certificates, no
-// certificate, no passthrough. It decides what the routes of its own namespace for a more specific
-// host leave open.
+// TestHostsOfOtherNamespaces checks that a wildcard route sets nothing for the TLS of a more
+// specific host of another namespace: no client certificates, no certificate, no passthrough. It
+// supplies missing settings to hosts of its own namespace.
 func TestHostsOfOtherNamespaces(t *testing.T) {
 	ca := newCertificate(t, "authority").Certificate
 	auth := &ClientAuthSpec{Mode: clientcert.Required, CA: ca}

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestTenantTextHasABound: each field of what a tenant can define has a row in docs/limits.md that
-// says which bytes of a client it meets, and what bounds the work. A new field without a row
-// fails.
+// TestTenantTextHasABound checks that each field that a tenant can define has a row in
+// docs/limits.md. The row has the bytes of a client that the field is compared with, and the limit
+// of that work.
 func TestTenantTextHasABound(t *testing.T) {
 	text, err := os.ReadFile("../docs/limits.md")
 	if err != nil {

@@ -17,9 +17,8 @@ import (
 	"turnout/tlsmux/clientcert"
 )
 
-// TestChainsOfStrangersAreSteps: each signature check of a chain that costs much is a step of its
-// own in the queue of verifications, and beyond the budget, or with too many certificates, there
-// is none.
+// TestChainsOfStrangersAreSteps checks that each expensive signature check is a separate step in
+// the queue of verifications. A chain beyond the budget, or with too many certificates, gets none.
 func TestChainsOfStrangersAreSteps(t *testing.T) {
 	ca := issueClient(t, nil, "ca")
 	for _, mode := range []clientcert.Mode{clientcert.Optional, clientcert.Required} {
@@ -88,8 +87,8 @@ func TestChainsOfEndpointsAreSteps(t *testing.T) {
 	}
 }
 
-// TestVerificationEndsWithItsConnection: a client that goes away between two signature checks
-// leaves nothing behind.
+// TestVerificationEndsWithItsConnection checks that a client that disconnects between two signature
+// checks leaves no state behind.
 func TestVerificationEndsWithItsConnection(t *testing.T) {
 	ca := issueClient(t, nil, "ca")
 	w := newWorkers(t, WorkersConfig{Handshakes: 1})
@@ -121,8 +120,8 @@ func TestVerificationEndsWithItsConnection(t *testing.T) {
 	}
 }
 
-// TestTenantsShareVerifications: neither a namespace nor a source address takes the verifications
-// of another.
+// TestTenantsShareVerifications checks that neither a namespace nor a source address uses up the
+// verifications of another.
 func TestTenantsShareVerifications(t *testing.T) {
 	source := func(i int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("192.0.2.%d", i%250)) }
 	v := newVerifying()
@@ -145,9 +144,9 @@ func TestTenantsShareVerifications(t *testing.T) {
 	}
 }
 
-// TestFloodOfOneTenantsChains: while verifications of one namespace come without end, a handshake
-// of another kind and a verification for another namespace each wait for no more than a few steps.
-// Time is virtual.
+// TestFloodOfOneTenantsChains checks that an endless flood of verifications of one namespace delays
+// a handshake of another kind, and another namespace's verification, by a few steps each. Time is
+// virtual.
 func TestFloodOfOneTenantsChains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const step = certchain.MaxKeyCost * 100 * time.Microsecond

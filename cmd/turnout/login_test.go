@@ -76,9 +76,9 @@ func askAs(t *testing.T, client *http.Client, url, credentials string) (status i
 	return resp.StatusCode, resp.Header.Get("WWW-Authenticate"), string(text)
 }
 
-// TestLogins: 20 of 20 logins by NTLM succeed over edge and re-encrypt routes, for clients of
-// either protocol, and none of the requests without credentials that others send meanwhile is
-// answered as one of their users.
+// TestLogins checks that 20 of 20 NTLM logins succeed over edge and re-encrypt routes, with either
+// client protocol. Meanwhile other clients send requests without credentials; no response has one
+// of the logged-in users.
 func TestLogins(t *testing.T) {
 	ca := newAuthority(t, "pods")
 	h := &loginHandler{conns: map[net.Conn]*testrig.LoginConn{}}

@@ -13,8 +13,8 @@ import (
 	"turnout/internal/testkit/testcert"
 )
 
-// TestAuthoritiesOfARouteCostLittle: a route whose CA certificates would take many signature
-// checks to verify its certificate is rejected without them.
+// TestAuthoritiesOfARouteCostLittle checks that a route whose CA certificates would take many
+// signature checks to verify its certificate is rejected without them.
 func TestAuthoritiesOfARouteCostLittle(t *testing.T) {
 	for n, refused := range map[int]bool{3: false, 90: true} {
 		sent, err := testcert.NewStrangers([]byte{0x30, 0}, nil, n, elliptic.P521())

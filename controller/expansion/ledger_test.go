@@ -55,7 +55,8 @@ func TestNamespacesAreHeldToTheirAllowance(t *testing.T) {
 	}
 }
 
-// TestSettleNamesWhatChanged: an object that no longer fits is named once, and again when it fits.
+// TestSettleNamesWhatChanged checks that Settle returns an object once when it stops fitting and
+// once when it fits again.
 func TestSettleNamesWhatChanged(t *testing.T) {
 	l := NewLedger(func(int) string { return "ns" }, cmp.Compare[int])
 	most := Size{Rules: MaxRules, Backends: 2 * MaxRules}

@@ -59,7 +59,8 @@ func TestFiguresOfObjects(t *testing.T) {
 	}
 }
 
-// TestFigureAndLimitAreNamed: the message about an object has the figure and the limit.
+// TestFigureAndLimitAreNamed checks that the message about an object contains the figure and the
+// limit.
 func TestFigureAndLimitAreNamed(t *testing.T) {
 	for want, s := range map[string]Size{
 		"expands to 81,920 rules, limit 4,096":                  HTTPRoute(route(128), 640, Exact),
@@ -75,8 +76,8 @@ func TestFigureAndLimitAreNamed(t *testing.T) {
 	}
 }
 
-// TestCountingCostsLittle: a route is counted roughly without parsing an expression, and exactly by parsing no more of them than an
-// object may have.
+// TestCountingCostsLittle checks that a rough count parses no expression, and an exact count parses
+// no more expressions than an object may have.
 func TestCountingCostsLittle(t *testing.T) {
 	kind := gatewayv1.HeaderMatchRegularExpression
 	of := func(n int) *gatewayv1.HTTPRouteSpec {

@@ -283,8 +283,8 @@ spec: {parentRefs: [{name: gw}], hostnames: [two.test], rules: [{backendRefs: [{
 	}
 }
 
-// TestTargetsAreMadeOnce: all rules that lead to a Service by one BackendTLSPolicy have the same
-// targets, however many they are, and policies with the same authorities have them in common.
+// TestTargetsAreMadeOnce checks that all rules that reach a Service through one BackendTLSPolicy
+// share one list of targets. Policies with the same authorities share it too.
 func TestTargetsAreMadeOnce(t *testing.T) {
 	w := newWorld(t).add(wide(1, 4, 4, "r", "s"))
 	w.authority(namespace, "ca")

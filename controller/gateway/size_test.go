@@ -42,9 +42,9 @@ func accepted(r *Result, name string) (reason, message string) {
 	return "", ""
 }
 
-// TestObjectThatExpandsToTooMuchIsNotMade: a small object that multiplies by listeners, host names
-// and matches is not accepted, its status has the figure and the limit, and nothing is made of it.
-// It is served as soon as it is small enough.
+// TestObjectThatExpandsToTooMuchIsNotMade checks a small object that multiplies by listeners, host
+// names and matches. It is not accepted, its status has the figure and the limit, and no rule is
+// made. It is served as soon as it is small enough.
 func TestObjectThatExpandsToTooMuchIsNotMade(t *testing.T) {
 	w := newWorld(t)
 	var bounds bound.Counts
@@ -67,8 +67,8 @@ func TestObjectThatExpandsToTooMuchIsNotMade(t *testing.T) {
 	}
 }
 
-// TestNamespaceThatExpandsToTooMuch: of objects that expand to more than their namespace may have
-// the youngest are not accepted, and they are when others go.
+// TestNamespaceThatExpandsToTooMuch checks that the youngest objects are not accepted when a
+// namespace exceeds its allowance. They are accepted once older objects are deleted.
 func TestNamespaceThatExpandsToTooMuch(t *testing.T) {
 	w := newWorld(t)
 	var bounds bound.Counts
@@ -101,8 +101,8 @@ func TestNamespaceThatExpandsToTooMuch(t *testing.T) {
 	}
 }
 
-// TestRulesAreKeptOncePerClass: host names of a listener have their rules in common, and a change
-// of one host name, match or listener changes the rules of no other.
+// TestRulesAreKeptOncePerClass checks that host names of a listener share their rules. A change of
+// one host name, match or listener changes no other rules.
 func TestRulesAreKeptOncePerClass(t *testing.T) {
 	w := newWorld(t)
 	ref := Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}

@@ -24,8 +24,8 @@ func taken(q *Queue[string], budget int, cost func(string) int) (list []string) 
 
 func one(string) int { return 1 }
 
-// TestNamespaceThatFloodsWaitsForItself: what another namespace queues is in the next batch,
-// however much the first one queues before and meanwhile.
+// TestNamespaceThatFloodsWaitsForItself checks that an item of one namespace is in the next batch,
+// however many items another namespace queues before and meanwhile.
 func TestNamespaceThatFloodsWaitsForItself(t *testing.T) {
 	q := newQueue()
 	for i := range 1000 {
@@ -44,7 +44,8 @@ func TestNamespaceThatFloodsWaitsForItself(t *testing.T) {
 	}
 }
 
-// TestBatchIsTheBudgetAndOneLargeItem: large items come one in a batch, and do not delay others.
+// TestBatchIsTheBudgetAndOneLargeItem checks that a batch contains at most one large item, and that
+// large items do not delay others.
 func TestBatchIsTheBudgetAndOneLargeItem(t *testing.T) {
 	q := newQueue()
 	cost := func(s string) int {
@@ -122,7 +123,7 @@ func TestSharesAreByCost(t *testing.T) {
 	}
 }
 
-// TestOldestIsWhatWaitsLongest: a second Add changes nothing.
+// TestOldestIsWhatWaitsLongest checks that a second Add keeps the stamp of the first.
 func TestOldestIsWhatWaitsLongest(t *testing.T) {
 	q := newQueue()
 	if _, ok := q.Oldest(); ok {
@@ -144,8 +145,8 @@ func TestOldestIsWhatWaitsLongest(t *testing.T) {
 	}
 }
 
-// TestWorkIsLinear: a batch looks at no namespace more than a few times, however many there are, and asks for the cost of an item
-// once for each of its changes, however many batches it waits for.
+// TestWorkIsLinear checks the work of a batch for many namespaces: each is visited a few times at
+// most. The cost of an item is computed once per change, however many batches it waits for.
 func TestWorkIsLinear(t *testing.T) {
 	const n = 20_000 // where each namespace looked at all others, this took a minute
 	q := New(func(k int) string { return fmt.Sprint(k % n) })

@@ -244,9 +244,9 @@ func TestNoSleeps(t *testing.T) {
 	}
 }
 
-// TestExpressionsHaveOneConstructor: texts of tenants and options become regular expressions in
-// internal/expression only, where they have limits and matching has a budget. Elsewhere package
-// regexp is for patterns that are written in the program, outside the request path.
+// TestExpressionsHaveOneConstructor checks that only internal/expression compiles text of tenants
+// and options: it limits the text and gives matching a budget. Package regexp is for patterns
+// written in the program, outside the request path.
 func TestExpressionsHaveOneConstructor(t *testing.T) {
 	m := theModule(t)
 	for f := range m.production {

@@ -191,8 +191,8 @@ func TestRecipesNameRealTests(t *testing.T) {
 	}
 }
 
-// TestRulesNameRealTests: each row of "What cannot happen, and what makes it so" has three cells,
-// and its tests exist.
+// TestRulesNameRealTests checks that each row of "What cannot happen, and what makes it so" has
+// three cells and that its tests exist.
 func TestRulesNameRealTests(t *testing.T) {
 	tests := testFuncs(t)
 	_, section, _ := strings.Cut(readDoc(t, "architecture.md"), "\n## What cannot happen, and what makes it so\n")

@@ -27,9 +27,9 @@ var connects = []struct{ path, reason string }{
 	{"internal/pulse/pulse.go", "the router itself"},
 }
 
-// TestConnectsAreJudged: what opens connections goes to a balancer.Endpoint, whose address only
-// internal/target admits, or to an address that a target.Guard judges, or to a destination that no
-// tenant names.
+// TestConnectsAreJudged checks every file that opens connections. The destination is a
+// balancer.Endpoint, which only internal/target can admit, or is checked by a target.Guard, or
+// cannot be chosen by a tenant.
 func TestConnectsAreJudged(t *testing.T) {
 	used := map[string]bool{}
 	for f := range theModule(t).production {
@@ -76,8 +76,9 @@ func TestConnectsAreJudged(t *testing.T) {
 	}
 }
 
-// TestAddressesHaveOneConstructor: the types that prove a judgement have no exported field, so
-// that only their package makes them, and the specs of tables hold them instead of plain values.
+// TestAddressesHaveOneConstructor checks that the types that prove an admission have no exported
+// field, so that only their package makes them. It also checks that specs of tables hold these
+// types instead of plain addresses.
 func TestAddressesHaveOneConstructor(t *testing.T) {
 	sealed := map[string][]string{"internal/target": {"Addr", "Host", "Policy"}, "internal/wire/field": {"CarriedName"}, "routing/header": {"Actions"}}
 	for f := range theModule(t).production {

@@ -77,8 +77,8 @@ func verify(s *Set, sent ...*x509.Certificate) (units int, err error) {
 	return units, err
 }
 
-// TestUsualChainsAreVerified: what certificate authorities issue costs a part of the budget, with
-// cross-signed and renewed authorities, and on the largest curve that crypto/x509 has.
+// TestUsualChainsAreVerified checks that chains of real certificate authorities cost a part of the
+// budget only: cross-signed, renewed, and on the largest curve of crypto/x509.
 func TestUsualChainsAreVerified(t *testing.T) {
 	rsaKey := func(bits int) crypto.Signer {
 		key, err := rsa.GenerateKey(rand.Reader, bits)
@@ -145,8 +145,8 @@ func strangers(t testing.TB, root *x509.Certificate, n int, curve elliptic.Curve
 	return sent
 }
 
-// TestStrangersCostLittle: chains that cost more than the budget are refused, most of them before
-// a signature is checked.
+// TestStrangersCostLittle checks that chains beyond the budget are refused, most of them before any
+// signature check.
 func TestStrangersCostLittle(t *testing.T) {
 	root := issue(t, "root", on(t, elliptic.P256()), nil, testcert.Authority)
 	for n, most := range map[int]int{90: 0, MaxSent: 0, MaxSent - 1: 0, MaxIssuers + 1: 0, MaxIssuers: MaxWork, 2: 60} {
@@ -180,7 +180,7 @@ func TestStrangersCostLittle(t *testing.T) {
 	}
 }
 
-// TestCost: no key that is used costs more than a step of a handshake may take.
+// TestCost checks that no accepted key costs more than a step of a handshake may take.
 func TestCost(t *testing.T) {
 	for _, c := range []struct {
 		bits, exponent, want int
@@ -196,8 +196,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestVerifyAgreesWithX509: of random authorities that sign each other, some under the same name,
-// the chains that crypto/x509 finds are found, and no others.
+// TestVerifyAgreesWithX509 makes random authorities that sign each other, some with equal names.
+// Verify finds a chain exactly if crypto/x509 does.
 func TestVerifyAgreesWithX509(t *testing.T) {
 	keys := make([]crypto.Signer, 5)
 	for i := range keys {
@@ -256,7 +256,8 @@ func TestVerifyAgreesWithX509(t *testing.T) {
 	}
 }
 
-// TestKnownChainsCostNothing: what was verified is remembered with all that it depends on.
+// TestKnownChainsCostNothing checks that a repeated verification needs no signature check, and that
+// every input of the verification is part of the memory's key.
 func TestKnownChainsCostNothing(t *testing.T) {
 	root := issue(t, "root", on(t, elliptic.P256()), nil, testcert.Authority)
 	between := issue(t, "between", on(t, elliptic.P256()), root, testcert.Authority)
@@ -292,7 +293,8 @@ func TestKnownChainsCostNothing(t *testing.T) {
 	}
 }
 
-// TestSpendEndsVerification: the caller gives up between two signature checks.
+// TestSpendEndsVerification checks that an error of Spend ends the verification between two
+// signature checks.
 func TestSpendEndsVerification(t *testing.T) {
 	root := issue(t, "root", on(t, elliptic.P256()), nil, testcert.Authority)
 	between := issue(t, "between", on(t, elliptic.P256()), root, testcert.Authority)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestBytesIsAtLeastTheSize: what is counted before an expression is made is no less than what it takes.
+// TestBytesIsAtLeastTheSize checks that Bytes, computed without compiling, is never below the Size
+// of the compiled expression.
 func TestBytesIsAtLeastTheSize(t *testing.T) {
 	all := append([]string{
 		strings.Repeat("a", 1024), "a{1000}", strings.Repeat("[a-z]", 200), strings.Repeat(`\pL`, maxClasses), strings.Repeat("a*", 300), strings.Repeat("()", 300), strings.Repeat("(a|)*", 150), strings.Repeat("a?|", 200), "(?i)" + strings.Repeat("k", 1000), strings.Repeat("[^a-f]", 150),
@@ -35,8 +36,8 @@ func TestBytesIsAtLeastTheSize(t *testing.T) {
 	}
 }
 
-// TestCountingCostsLittle: the most that an expression takes is known without parsing it, and
-// Unicode classes are not parsed at all.
+// TestCountingCostsLittle checks that MostBytes does not parse the expression and that Unicode
+// classes are never parsed for counting.
 func TestCountingCostsLittle(t *testing.T) {
 	text := "(?i)[" + strings.Repeat(`\pL\PL`, maxClasses/2) + "]"
 	for name, count := range map[string]func(){

@@ -168,8 +168,8 @@ func TestExpressionsKeepTheirSize(t *testing.T) {
 	}
 }
 
-// TestMatchingStopsAtItsBudget: no result but Undecided comes from a budget that was used up, and
-// the steps beyond it are few.
+// TestMatchingStopsAtItsBudget checks that a match with an exhausted budget returns Undecided, and
+// that it takes few steps beyond the budget.
 func TestMatchingStopsAtItsBudget(t *testing.T) {
 	e, err := New("(?:a?){500}(?:[ab]?){500}c", Whole, Tenant())
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestOneClientIsOneKey: addresses that one client can choose among share their counters, in Enter
-// and Peek alike, and those of different clients do not.
+// TestOneClientIsOneKey checks that all addresses that one client can choose share their counters,
+// in Enter and in Peek, and that different clients do not share any.
 func TestOneClientIsOneKey(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestNamespacesHaveSharesOfMemory: a namespace with many flooded routes leaves the one route of
-// another its part of the memory.
+// TestNamespacesHaveSharesOfMemory checks that many flooded routes of one namespace leave another
+// namespace's only route its share of the memory.
 func TestNamespacesHaveSharesOfMemory(t *testing.T) {
 	const most = 64 * 1024
 	m, at, l := NewMemory(most), int64(time.Hour), Limits{HTTP: on(1000)}

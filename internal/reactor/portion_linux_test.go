@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPortionsShareTheirPipes: the portions of an owner have its share of the loop's pipes. The
-// process copies one that gets none, to the same byte, while another owner still gets a pipe.
+// TestPortionsShareTheirPipes checks that portions of one owner use at most its share of the loop's
+// pipes. A portion without a pipe is copied by the process, to the same byte. Another owner still
+// gets a pipe.
 func TestPortionsShareTheirPipes(t *testing.T) {
 	l := startLoop(t, Config{})
 	next := make(chan byte, 1)

@@ -226,9 +226,9 @@ func TestUDPSessionsEnd(t *testing.T) {
 	}
 }
 
-// TestUDPSessionsAreBounded: with one more than the share of its namespace, two of four, the
-// client that was silent for longest begins anew, which it does not notice but by another
-// endpoint.
+// TestUDPSessionsAreBounded opens one session more than the share of the namespace, two of four.
+// The session that was silent longest ends; its client continues with a new session, possibly at
+// another endpoint.
 func TestUDPSessionsAreBounded(t *testing.T) {
 	var bounds bound.Counts
 	w := startUDP(t, func(cfg *server.Config) { cfg.Loops, cfg.Limits.UDPSessions, cfg.Bounds = 1, 4, &bounds })

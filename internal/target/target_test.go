@@ -94,7 +94,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestNoPolicyAdmitsNothing: forgetting to set a policy closes the router and does not open it.
+// TestNoPolicyAdmitsNothing checks that a missing policy refuses all addresses instead of admitting
+// them.
 func TestNoPolicyAdmitsNothing(t *testing.T) {
 	var p *Policy
 	if _, err := p.Addr(netip.MustParseAddrPort("10.0.0.1:80")); err == nil {
@@ -108,8 +109,8 @@ func TestNoPolicyAdmitsNothing(t *testing.T) {
 	}
 }
 
-// TestGuardJudgesResolvedAddresses: host names and redirects are judged when the connection is
-// made.
+// TestGuardJudgesResolvedAddresses checks that host names and redirects are judged by their address
+// at the moment of the connect.
 func TestGuardJudgesResolvedAddresses(t *testing.T) {
 	var g Guard
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Control: g.Control}).DialContext}}
@@ -154,7 +155,8 @@ func TestGuardJudgesResolvedAddresses(t *testing.T) {
 	}
 }
 
-// TestSketchesMeet: sets with an address in common have sketches that meet, in every form of the address.
+// TestSketchesMeet checks that the sketches of two sets meet if the sets have an address in common,
+// in every form of the address.
 func TestSketchesMeet(t *testing.T) {
 	cluster := netip.MustParseAddr("172.30.0.9")
 	front := &Front{Hosts: []netip.Addr{cluster}, NodePorts: []uint16{30080}}

@@ -250,8 +250,8 @@ func TestNewSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestANamespaceEndsItsOwnSessions: a namespace with its share of sessions ends its own with each
-// further one, and another one has room and keeps what it has.
+// TestANamespaceEndsItsOwnSessions checks that a namespace beyond its share of sessions ends its
+// own sessions. Another namespace can open sessions and keeps the ones it has.
 func TestANamespaceEndsItsOwnSessions(t *testing.T) {
 	r := newRig(t, nil, balancer.PoolConfig{}, time.Hour)
 	r.on(func() {

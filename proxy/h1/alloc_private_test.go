@@ -10,8 +10,8 @@ import (
 	"turnout/internal/testkit"
 )
 
-// TestNoAllocationPrivate: a request on a private connection costs no allocation, with credentials
-// and without.
+// TestNoAllocationPrivate checks that a request on a private connection allocates nothing, with
+// credentials and without.
 func TestNoAllocationPrivate(t *testing.T) {
 	for _, credentials := range []string{"", "Authorization: Negotiate oYG2\r\n"} {
 		r := testkit.StartRouter(t, 1, discard{})

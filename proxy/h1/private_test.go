@@ -68,8 +68,8 @@ func (r *rig) wantPrivate(kept int64, begun uint64) {
 	}
 }
 
-// TestLoginBelongsToItsClient: the user of a connection is the user of one client. Others are
-// answered 401, before, while and after it is logged in.
+// TestLoginBelongsToItsClient checks that a connection's user is the user of one client. Other
+// clients get 401 before, during and after the login.
 func TestLoginBelongsToItsClient(t *testing.T) {
 	for name, login := range map[string]func(r *rig, c *memnet.Peer, user string) string{
 		"NTLM":      func(r *rig, c *memnet.Peer, user string) string { return r.login(c, "a.test", user) },
@@ -115,8 +115,8 @@ func TestLoginBelongsToItsClient(t *testing.T) {
 	}
 }
 
-// TestLoginKeepsItsServer: a client that logs in stays with its server, whatever cookies and
-// weights say.
+// TestLoginKeepsItsServer checks that a client stays with the server of its login, whatever cookies
+// and weights select.
 func TestLoginKeepsItsServer(t *testing.T) {
 	for name, change := range map[string]func(*routing.RouteSpec){
 		"round robin": nil,
@@ -145,8 +145,8 @@ func TestLoginKeepsItsServer(t *testing.T) {
 	}
 }
 
-// TestPrivateConnectionEnds: with its client, with the pod, or after an idle time. The client logs
-// in anew.
+// TestPrivateConnectionEnds checks that a private connection ends with its client, with its pod, or
+// after an idle time. The client then logs in again.
 func TestPrivateConnectionEnds(t *testing.T) {
 	setUp := func(t *testing.T) (*rig, *testrig.LoginPod, *memnet.Peer) {
 		r := newRig(t)
@@ -200,8 +200,8 @@ func TestPrivateConnectionEnds(t *testing.T) {
 	})
 }
 
-// TestStepOfLoginIsNotRepeated: a step of a login that its pod did not answer is not sent on
-// another connection.
+// TestStepOfLoginIsNotRepeated checks that an unanswered step of a login is not sent on another
+// connection.
 func TestStepOfLoginIsNotRepeated(t *testing.T) {
 	r := newRig(t)
 	pod := r.pod(1, func(n int, request string) string {
@@ -231,8 +231,8 @@ func TestStepOfLoginIsNotRepeated(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestCredentialsFromAnywhere: credentials make the connection private whether or not the response
-// has a challenge.
+// TestCredentialsFromAnywhere checks that credentials make the connection private whether or not
+// the response has a challenge.
 func TestCredentialsFromAnywhere(t *testing.T) {
 	r := newRig(t)
 	pod := r.pod(1, always(ok("fine")))
@@ -252,7 +252,7 @@ func TestCredentialsFromAnywhere(t *testing.T) {
 	r.wantPrivate(1, 1)
 }
 
-// TestCredentialsThatActionsAdd: credentials that a header action of a tenant adds make the
+// TestCredentialsThatActionsAdd checks that credentials added by a tenant's header action make the
 // connection private, too.
 func TestCredentialsThatActionsAdd(t *testing.T) {
 	r := newRig(t)
@@ -271,8 +271,8 @@ func TestCredentialsThatActionsAdd(t *testing.T) {
 	}
 }
 
-// TestLoginsOfCopies: a connection that carried a copy of credentials for a mirror carries nothing
-// else.
+// TestLoginsOfCopies checks that a connection that carried a mirrored copy with credentials carries
+// no other request.
 func TestLoginsOfCopies(t *testing.T) {
 	r := newRig(t)
 	pod, mirror := testrig.StartLoginPod(r.net, 1), testrig.StartLoginPod(r.net, 2)
@@ -305,8 +305,8 @@ func TestLoginsOfCopies(t *testing.T) {
 	}
 }
 
-// TestLoginOfUpgrade: an upgrade uses the connection that its client is logged in on, and takes it
-// along.
+// TestLoginOfUpgrade checks that an upgrade uses the client's private connection, which becomes the
+// tunnel.
 func TestLoginOfUpgrade(t *testing.T) {
 	r := newRig(t)
 	pod := r.pod(1, func(_ int, request string) string {
@@ -330,8 +330,8 @@ func TestLoginOfUpgrade(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestPrivateConnectionsPerClient: a client has one for each of a few routes. A login at one more
-// gives up the one that was used least recently, so that no route keeps the client from logging in
+// TestPrivateConnectionsPerClient checks that a client has one private connection per route, for a
+// few routes. A login at one more closes the least recently used one, so no route prevents logins
 // at others.
 func TestPrivateConnectionsPerClient(t *testing.T) {
 	r := newRig(t)
@@ -370,8 +370,8 @@ func TestPrivateConnectionsPerClient(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestIdleClientsDoNotKeepOthersFromLoggingIn: when a namespace has used up its share, a login
-// gets the connection of the client that was idle for longest; that one logs in anew.
+// TestIdleClientsDoNotKeepOthersFromLoggingIn checks that a login gets the connection of the client
+// that was idle longest once the namespace has used up its share. That client logs in again.
 func TestIdleClientsDoNotKeepOthersFromLoggingIn(t *testing.T) {
 	r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.PrivateConnections = 8 }})
 	pod := testrig.StartLoginPod(r.net, 1)
@@ -401,8 +401,8 @@ func TestIdleClientsDoNotKeepOthersFromLoggingIn(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestPrivateConnectionsOfNamespace: a namespace whose pods challenge all clients leaves private
-// connections to others.
+// TestPrivateConnectionsOfNamespace checks that a namespace whose pods challenge all clients leaves
+// private connections to others.
 func TestPrivateConnectionsOfNamespace(t *testing.T) {
 	r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.PrivateConnections = 4 }})
 	greedy, modest := testrig.StartLoginPod(r.net, 1), testrig.StartLoginPod(r.net, 2)

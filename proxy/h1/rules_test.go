@@ -49,9 +49,8 @@ func TestRulesChooseByTheWholeRequest(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestMatchWorkEndsTheRequest: a request that takes more work than its host's rules may is
-// answered 431 with its own reason, is counted, and goes to no pod. Ordinary requests to the same
-// host are served.
+// TestMatchWorkEndsTheRequest checks that a request beyond its matching budget gets 431 with its
+// own reason, is counted, and reaches no pod. Ordinary requests to the same host are served.
 func TestMatchWorkEndsTheRequest(t *testing.T) {
 	counts := new(bound.Counts)
 	r := with(t, func(c *proxy.Config) { c.Bounds = counts })

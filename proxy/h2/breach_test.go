@@ -158,8 +158,8 @@ func TestResponseOfAnotherLengthIsBrokenOff(t *testing.T) {
 	}
 }
 
-// TestResponseWithoutLengthEnds: a response that ends with its head and announces nothing has an
-// empty body that its client can see the end of.
+// TestResponseWithoutLengthEnds checks that a response that ends with its head and announces no
+// length reaches the client with an empty body and a visible end.
 func TestResponseWithoutLengthEnds(t *testing.T) {
 	endpoint := &script{respond: func(ex *proxy.Exchange) { ex.ResponseHead(&proxy.Head{Status: 200, Minor: 1, ContentLength: -1}, true) }}
 	r := newRigOn(t, memnet.New(1), func(cfg *proxy.Config) { cfg.Upstreams = endpoint })

@@ -102,10 +102,9 @@ func (r *rig) stormClient(front string, n int) (u unreadClient, conns int) {
 	}}, n
 }
 
-// TestUnreadHeads: what heads of responses, interim or final, make the router hold for a client
-// that does not read is bounded by its connections, not by what pods send; a client that reads
-// then gets every final response, and of interim ones at most its share; one that never reads ends
-// in time.
+// TestUnreadHeads checks that response heads held for a client that does not read are bounded per
+// connection, whatever pods send. When the client reads again it gets every final response, and
+// interim responses up to its share. A client that never reads is disconnected in time.
 func TestUnreadHeads(t *testing.T) {
 	const requests = 40
 	for name, m := range map[string]storm{"interim": {15, 20 << 10, 0}, "final": {0, 0, 20 << 10}, "both": {1, 12 << 10, 12 << 10}} {
@@ -160,8 +159,8 @@ func (m storm) unread(t *testing.T, front, back string, requests int, reads bool
 	r.wantQuiet()
 }
 
-// TestUnreadTrailers: large trailers of an HTTP/2 pod wait while the client does not read, like
-// heads.
+// TestUnreadTrailers checks that large trailers of an HTTP/2 pod wait, like heads, while the client
+// does not read.
 func TestUnreadTrailers(t *testing.T) {
 	const requests = 40
 	r := newRig(t)

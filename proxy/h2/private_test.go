@@ -61,8 +61,9 @@ func (r *rig) totals() (t proxy.Totals) {
 	return t
 }
 
-// TestLoginBelongsToItsClient: 20 of 20 logins succeed over one HTTP/2 connection each, and nobody
-// else is answered as their users. Nor do other streams of the same client disturb a login.
+// TestLoginBelongsToItsClient checks that 20 of 20 logins succeed over one HTTP/2 connection each,
+// and that no other client is answered as one of their users. Other streams of the same client do
+// not disturb a login.
 func TestLoginBelongsToItsClient(t *testing.T) {
 	r := newRig(t)
 	one, two := testrig.StartLoginPod(r.net, 1), testrig.StartLoginPod(r.net, 2)
@@ -108,8 +109,8 @@ func TestLoginBelongsToItsClient(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestLoginsOfOneClient: streams of one connection that log in at the same time do so one after
-// the other; each is its own user.
+// TestLoginsOfOneClient checks that streams of one connection that log in at the same time do so
+// one after the other, each as its own user.
 func TestLoginsOfOneClient(t *testing.T) {
 	r := newRig(t)
 	pod := testrig.StartLoginPod(r.net, 1)
@@ -158,8 +159,8 @@ func TestLoginsOfOneClient(t *testing.T) {
 	}
 }
 
-// TestLoginChoosesHTTP1: where the endpoint selects the protocol, a login uses HTTP/1.1, whether
-// the endpoint challenged or refused the request over HTTP/2.
+// TestLoginChoosesHTTP1 checks that a login uses HTTP/1.1 if the endpoint negotiates the protocol.
+// The endpoint may have challenged or refused the request over HTTP/2 before.
 func TestLoginChoosesHTTP1(t *testing.T) {
 	for name, refuse := range map[string]bool{"challenge": false, "HTTP_1_1_REQUIRED": true} {
 		t.Run(name, func(t *testing.T) {
@@ -205,8 +206,8 @@ func TestLoginChoosesHTTP1(t *testing.T) {
 	}
 }
 
-// TestLoginAtHTTP2Only: an endpoint that speaks HTTP/2 only gets each request that authenticates
-// its connection on a connection of its own.
+// TestLoginAtHTTP2Only checks that each request that authenticates its connection gets a connection
+// of its own at an endpoint that speaks HTTP/2 only.
 func TestLoginAtHTTP2Only(t *testing.T) {
 	r := newRig(t)
 	users := map[*podConn]string{}
@@ -239,8 +240,8 @@ func TestLoginAtHTTP2Only(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestLoginsAtHTTP2OnlyAreBounded: logins take half of an endpoint's connections, and others the
-// rest.
+// TestLoginsAtHTTP2OnlyAreBounded checks that logins take at most half of an endpoint's
+// connections.
 func TestLoginsAtHTTP2OnlyAreBounded(t *testing.T) {
 	r := newRig(t)
 	r.pools.cfg.MaxConns = 4
@@ -268,8 +269,9 @@ func TestLoginsAtHTTP2OnlyAreBounded(t *testing.T) {
 	}
 }
 
-// TestWaitingLoginsAreNotLookedAtInVain: while no further connection may become private, an event
-// of the endpoint costs the same however many logins wait, and other requests pass them.
+// TestWaitingLoginsAreNotLookedAtInVain checks the cost of an endpoint event while no further
+// connection may become private: it does not depend on the number of waiting logins. Other requests
+// pass them.
 func TestWaitingLoginsAreNotLookedAtInVain(t *testing.T) {
 	r := newRig(t)
 	r.pools.cfg.MaxConns = 4
@@ -309,9 +311,9 @@ func TestWaitingLoginsAreNotLookedAtInVain(t *testing.T) {
 	}
 }
 
-// TestWaitForPrivateConnection: streams wait for the private connection while it is busy, at most
-// for the connect timeout; one that has waited for so long, or finds too many waiting, gets
-// another connection, which nobody has logged in on.
+// TestWaitForPrivateConnection checks that streams wait for the busy private connection, at most
+// for the connect timeout. A stream that has waited so long, or finds too many waiting, gets
+// another connection without a login.
 func TestWaitForPrivateConnection(t *testing.T) {
 	r := newRigOn(t, memnet.New(1))
 	pod := testrig.StartLoginPod(r.net, 1)

@@ -112,9 +112,9 @@ var sectionPolicies = map[string]sectionPolicy{
 	"TE":        {client: []string{"te", "expect"}},
 }
 
-// TestEverySectionPassesThePolicy: no field that a policy removes or replaces in a head gets past
-// it in an interim response or in trailers, and what the policies do not name passes in all
-// sections, with any protocol on either side.
+// TestEverySectionPassesThePolicy checks that no field that a policy removes or replaces in a head
+// passes in an interim response or in trailers. Fields outside the policy pass in all sections,
+// with any protocol on either side.
 func TestEverySectionPassesThePolicy(t *testing.T) {
 	const kept = "x-kept"
 	for name, p := range sectionPolicies {

@@ -187,8 +187,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestSubjectsHaveABudget: a client whose subject takes more work than a filter may is refused,
-// not let in.
+// TestSubjectsHaveABudget checks that a client is refused if matching its certificate's subject
+// exceeds the budget of a filter.
 func TestSubjectsHaveABudget(t *testing.T) {
 	long, _ := certificate(t, name(t, value(t, oidCN, asn1.TagUTF8String, strings.Repeat("a", 4000))), nil)
 	filter, err := ParseFilter("(?:[a-z]?){1000}!")

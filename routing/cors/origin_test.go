@@ -7,8 +7,8 @@ import (
 	"turnout/internal/wire/field"
 )
 
-// TestLongOriginsAreNotCompared: a value longer than any origin is not allowed, however many
-// patterns would have to be compared with it.
+// TestLongOriginsAreNotCompared checks that a value longer than any origin is refused without
+// comparing it with the patterns.
 func TestLongOriginsAreNotCompared(t *testing.T) {
 	r, err := New(Config{Origins: []string{"https://*.a.test"}})
 	if err != nil {

@@ -48,8 +48,8 @@ func (w *world) totals() (sums proxy.Totals) {
 	return sums
 }
 
-// TestOneRequestMakesFew: whatever routes lead back to the router with copies, retries and bodies,
-// one request of a client becomes a bounded number of requests.
+// TestOneRequestMakesFew checks that one request of a client becomes a bounded number of requests,
+// whatever routes lead back to the router with copies, retries and bodies.
 func TestOneRequestMakesFew(t *testing.T) {
 	const (
 		passes   = 8
@@ -92,8 +92,8 @@ func TestOneRequestMakesFew(t *testing.T) {
 	t.Logf("the worst of %d seeds: one request became %d", seeds, worst)
 }
 
-// TestMirrorsAreReadToTheHead: of mirrors that send as much as they can the router takes what it
-// reads at once, and a short response leaves the connection usable.
+// TestMirrorsAreReadToTheHead checks that the router takes no more than one read from mirrors that
+// send without end. A short response leaves the connection usable.
 func TestMirrorsAreReadToTheHead(t *testing.T) {
 	const requests, long, most = 20, 8 << 20, 128 << 10
 	head := "HTTP/1.1 200 OK\r\nContent-Length: "

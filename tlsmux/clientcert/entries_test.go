@@ -47,8 +47,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestListsAreAuthenticatedBeforeTheyAreRead: what nobody has signed costs no memory beyond its
-// bytes, whatever it claims.
+// TestListsAreAuthenticatedBeforeTheyAreRead checks that an unsigned list costs no memory beyond
+// its bytes, whatever it claims.
 func TestListsAreAuthenticatedBeforeTheyAreRead(t *testing.T) {
 	ca, stranger := issue(t, nil, "ca"), issue(t, nil, "stranger")
 	b := bundle(t, ca)
@@ -97,8 +97,8 @@ func extended(t *testing.T, text der, extensions []byte) der {
 	return element(tagSequence, element(tagSequence, before, element(contextual|constructed, element(tagSequence, extensions))), list)
 }
 
-// TestListsHoldLittle: a list is a set of hashes once its authority is known, and its bytes are
-// forgotten.
+// TestListsHoldLittle checks that a list becomes a set of hashes once its authority is known, and
+// that its bytes are freed.
 func TestListsHoldLittle(t *testing.T) {
 	ca := issue(t, nil, "ca")
 	const n = 100_000
@@ -124,7 +124,7 @@ func TestListsHoldLittle(t *testing.T) {
 	}
 }
 
-// TestEntriesAreThoseOfX509: for valid lists, the entries are those that crypto/x509 finds.
+// TestEntriesAreThoseOfX509 checks that valid lists have the entries that crypto/x509 finds.
 func TestEntriesAreThoseOfX509(t *testing.T) {
 	ca := issue(t, nil, "ca")
 	r := rand.New(rand.NewPCG(1, 2))
@@ -181,7 +181,8 @@ func sameEntries(t *testing.T, text []byte, b *Bundle) {
 	}
 }
 
-// FuzzEntries: what crypto/x509 finds among entries is found here, unless they are refused.
+// FuzzEntries checks that every entry that crypto/x509 finds is found here, unless the list is
+// refused.
 func FuzzEntries(f *testing.F) {
 	ca := issue(f, nil, "a")
 	for _, text := range [][]byte{list(f, ca, nil, ca, issue(f, ca, "b")), list(f, ca, func(l *x509.RevocationList) {
@@ -237,8 +238,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestDownloadsAreBounded: a list that says that it is too long is not read, and one that does not
-// say its length is text, which may be shorter.
+// TestDownloadsAreBounded checks that a list whose header announces too many bytes is not read. A
+// list without a length is PEM text, which has a smaller limit.
 func TestDownloadsAreBounded(t *testing.T) {
 	long := &endless{begin: []byte{tagSequence, 0x84, 4, 0, 0, 1, 0x30, 0}}
 	var err error

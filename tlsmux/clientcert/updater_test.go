@@ -287,8 +287,8 @@ func TestDownloader(t *testing.T) {
 	}
 }
 
-// TestDownloadsAreJudged: the name of a list, or a redirection, does not lead to where tenants'
-// endpoints may not be.
+// TestDownloadsAreJudged checks that neither the URL of a list nor a redirection leads to an
+// address that tenants' endpoints may not have.
 func TestDownloadsAreJudged(t *testing.T) {
 	var admin, lists *httptest.Server
 	admin = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the admin port was read") }))

@@ -67,7 +67,8 @@ func TestChallengeContinuesLogin(t *testing.T) {
 	}
 }
 
-// FuzzConnectionScheme: whatever stands around it, a member of a list that names a scheme is found.
+// FuzzConnectionScheme checks that a scheme is found in any member of a list, whatever surrounds
+// it.
 func FuzzConnectionScheme(f *testing.F) {
 	f.Add([]byte(`Basic realm="a"`), uint8(0))
 	f.Add([]byte("\xff,"), uint8(1))

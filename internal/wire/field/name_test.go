@@ -66,7 +66,8 @@ func TestNamesByUse(t *testing.T) {
 	}
 }
 
-// FuzzCheckName: a name that may be changed is a token, and letter case makes no difference.
+// FuzzCheckName checks that every accepted name is a token and that letter case makes no
+// difference.
 func FuzzCheckName(f *testing.F) {
 	for _, list := range [][]string{framing, hop, routing, id, loop, other, free, broken} {
 		for _, name := range list {

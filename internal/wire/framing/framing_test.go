@@ -32,7 +32,7 @@ func TestBodyIsCompleteOrBroken(t *testing.T) {
 	}
 }
 
-// TestMessageWithoutHeadTakesNothing: the zero value has no body.
+// TestMessageWithoutHeadTakesNothing checks that the zero Body accepts no bytes.
 func TestMessageWithoutHeadTakesNothing(t *testing.T) {
 	var b Body
 	if b.Complete() || b.Add(1) || b.End() {
@@ -40,7 +40,7 @@ func TestMessageWithoutHeadTakesNothing(t *testing.T) {
 	}
 }
 
-// TestUnreportedBreachPanics: a test whose rig sets no function fails.
+// TestUnreportedBreachPanics checks that a nil Breach panics, so that a test without one fails.
 func TestUnreportedBreachPanics(t *testing.T) {
 	got := ""
 	Breach(func(what string) { got = what }).Report("a")

@@ -221,7 +221,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// TestMetadataIsNoWebhook: credentials of the machine are not where a webhook is.
+// TestMetadataIsNoWebhook checks that the shard webhook cannot be a metadata service, which serves
+// the credentials of the machine.
 func TestMetadataIsNoWebhook(t *testing.T) {
 	for _, url := range []string{"http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://[::ffff:100.100.100.200]/"} {
 		h, err := New(Config{URL: url, Timeout: time.Minute})
