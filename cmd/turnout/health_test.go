@@ -6,8 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -25,9 +23,7 @@ func TestHealthChecks(t *testing.T) {
 			"ports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n", i, addr.Port, addr.IP)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "app.yaml"), []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, dir, "app.yaml", []byte(b.String()))
 	p := startRouter(t, []string{"ROUTER_BACKEND_CHECK_INTERVAL=50ms"}, "run", "--manifests", dir)
 	defer pods[0].Close()
 	dead := pods[1].Listener.Addr().String()

@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,13 +97,7 @@ func (r *swapRig) write(n int) {
 		fmt.Fprintf(&b, "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: app-%d\n  labels: {kubernetes.io/service-name: app}\naddressType: IPv4\nports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n---\n",
 			i, addr.Port, addr.IP)
 	}
-	tmp := filepath.Join(r.dir, ".next")
-	if err := os.WriteFile(tmp, []byte(b.String()), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.Rename(tmp, filepath.Join(r.dir, "app.yaml")); err != nil {
-		r.t.Fatal(err)
-	}
+	write(r.t, r.dir, "app.yaml", []byte(b.String()))
 }
 
 func (r *swapRig) dial() net.Conn {

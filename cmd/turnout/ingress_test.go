@@ -8,8 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -135,13 +133,7 @@ func (r *ingressRig) spec(fields string) {
 	for line := range strings.SplitSeq(spec, "\n") {
 		text += "  " + line + "\n"
 	}
-	next := filepath.Join(r.dir, ".next")
-	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
-		r.Fatal(err)
-	}
-	if err := os.Rename(next, filepath.Join(r.dir, "controller.yaml")); err != nil {
-		r.Fatal(err)
-	}
+	write(r.T, r.dir, "controller.yaml", []byte(text))
 }
 
 // until asks the router, which is another process, until it answers as wanted.

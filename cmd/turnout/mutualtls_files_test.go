@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// replace puts a file in the place of another, as editors and the kubelet do.
+// replace makes text the content of path by a rename, as editors and the kubelet do: a router that
+// watches the folder never reads a part of it.
 func replace(t *testing.T, path string, text []byte) {
 	t.Helper()
 	next := filepath.Join(filepath.Dir(path), ".next")

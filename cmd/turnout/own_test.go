@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -21,9 +19,7 @@ func TestRouterIsNoPod(t *testing.T) {
 		fmt.Fprintf(&b, "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: app-%d, labels: {kubernetes.io/service-name: app}}\naddressType: IPv4\n"+
 			"ports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q]}]\n", i, at.Port(), at.Addr())
 	}
-	if err := os.WriteFile(filepath.Join(dir, "app.yaml"), []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, dir, "app.yaml", []byte(b.String()))
 	for p.line("table published")["routes"] != 1.0 {
 	}
 	if status, _ := get(t, "http://"+p.http+"/", "loop.test"); status != 503 {

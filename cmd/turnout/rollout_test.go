@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,13 +67,7 @@ func (r *rollout) write() {
 		fmt.Fprintf(&b, "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: app-%d, labels: {kubernetes.io/service-name: app}}\naddressType: IPv4\n"+
 			"ports: [{name: http, port: %d, protocol: TCP%s}]\nendpoints: [{addresses: [%q], conditions: {%s}}]\n", p.addr.Port, p.addr.Port, r.protocol, p.addr.IP, conditions)
 	}
-	tmp := filepath.Join(r.dir, ".next")
-	if err := os.WriteFile(tmp, []byte(b.String()), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.Rename(tmp, filepath.Join(r.dir, "app.yaml")); err != nil {
-		r.t.Fatal(err)
-	}
+	write(r.t, r.dir, "app.yaml", []byte(b.String()))
 }
 
 // server is what the router has for p, nil when no request may go there.

@@ -38,9 +38,7 @@ func upgradeSite(t *testing.T) (dir string) {
 	text := "apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: app}\nspec: {host: app.test, to: {kind: Service, name: app}, tls: {termination: edge, insecureEdgeTerminationPolicy: Allow}}\n---\n" +
 		fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: app-1, labels: {kubernetes.io/service-name: app}}\naddressType: IPv4\n"+
 			"ports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n", addr.Port, addr.IP)
-	if err := os.WriteFile(filepath.Join(dir, "app.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, dir, "app.yaml", []byte(text))
 	return dir
 }
 

@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -29,20 +27,14 @@ func TestTerminatingPodFinishes(t *testing.T) {
 	t.Cleanup(pod.Close)
 	addr := pod.Listener.Addr().(*net.TCPAddr)
 	dir := t.TempDir()
-	write := func(conditions, host string) {
+	publish := func(conditions, host string) {
 		text := fmt.Sprintf("apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: app}\nspec: {host: app.test, to: {kind: Service, name: app}}\n---\n"+
 			"apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: mark}\nspec: {host: %s, to: {kind: Service, name: app}}\n---\n"+
 			"apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: app-1, labels: {kubernetes.io/service-name: app}}\naddressType: IPv4\n"+
 			"ports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {%s}}]\n", host, addr.Port, addr.IP, conditions)
-		tmp := filepath.Join(dir, ".next")
-		if err := os.WriteFile(tmp, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(tmp, filepath.Join(dir, "app.yaml")); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, "app.yaml", []byte(text))
 	}
-	write("ready: true", "one.test")
+	publish("ready: true", "one.test")
 	plane, store := startInProcess(t, dir, controller.Options{})
 	get := func(path string) (string, error) {
 		q, err := http.NewRequest("GET", "http://"+plane.HTTP().String()+path, nil)
@@ -75,7 +67,7 @@ func TestTerminatingPodFinishes(t *testing.T) {
 	change := func(conditions, host string) {
 		for i := range 2 {
 			generation := store.Load().Generation()
-			write(conditions, fmt.Sprint(host, i, ".test"))
+			publish(conditions, fmt.Sprint(host, i, ".test"))
 			if err := store.Wait(ctx, generation+1); err != nil {
 				t.Fatal(err)
 			}

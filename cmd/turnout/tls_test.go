@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -90,12 +89,11 @@ func pemPair(t *testing.T) (cert, key []byte) {
 	return []byte(text), []byte(keyPEM(t, k))
 }
 
+// write puts text into the file name of dir, at once for readers of the file, and returns its path.
 func write(t *testing.T, dir, name string, text []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	replace(t, path, text)
 	return path
 }
 
