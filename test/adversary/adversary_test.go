@@ -3,6 +3,7 @@ package adversary
 import (
 	"flag"
 	"fmt"
+	"iter"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -14,8 +15,8 @@ import (
 
 var (
 	firstSeed = flag.Uint64("seed", 1, "seed of the first run")
-	runs      = flag.Int("runs", 0, "how many seeds are run; 0 = 60, or 12 with -short")
-	within    = flag.Duration("within", 0, "no run begins later than this; 0 = no limit")
+	runs      = flag.Int("runs", 0, "how many seeds each test runs; 0 = as many as the test says, or a fifth of them with -short")
+	within    = flag.Duration("within", 0, "no run of a test begins later after its start than this; 0 = no limit")
 	steps     = flag.Bool("steps", false, "print what the adversary does")
 )
 
@@ -52,26 +53,35 @@ func report(t *testing.T, seed uint64, failures []string) {
 	t.Errorf("seed %d (go test ./test/adversary -seed %d -runs 1 -steps):\n  %s%s", seed, seed, strings.Join(failures, "\n  "), more)
 }
 
-// TestAdversary runs one seed after the other.
-func TestAdversary(t *testing.T) {
+// seeds yields the seeds of one test: -runs of them from -seed on, as long as -within has not passed.
+// Without -runs they are standard, or a fifth of that with -short.
+func seeds(standard int) iter.Seq[uint64] {
 	n := *runs
 	if n == 0 {
-		n = 60
+		n = standard
 		if testing.Short() {
-			n = 6
+			n = standard / 5
 		}
 	}
+	return func(yield func(uint64) bool) {
+		started := time.Now()
+		for i := range uint64(n) {
+			if *within > 0 && time.Since(started) > *within || !yield(*firstSeed+i) {
+				return
+			}
+		}
+	}
+}
+
+// TestAdversary runs seeds on all processors.
+func TestAdversary(t *testing.T) {
 	started := time.Now()
-	var next, done, asked, failed atomic.Uint64
-	next.Store(*firstSeed)
+	var done, asked, failed atomic.Uint64
+	next := make(chan uint64)
 	var all sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) {
+	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
-			for {
-				seed := next.Add(1) - 1
-				if seed >= *firstSeed+uint64(n) || *within > 0 && time.Since(started) > *within {
-					return
-				}
+			for seed := range next {
 				w, failures := play(t, seed)
 				report(t, seed, failures)
 				done.Add(1)
@@ -82,8 +92,12 @@ func TestAdversary(t *testing.T) {
 			}
 		})
 	}
+	for seed := range seeds(60) {
+		next <- seed
+	}
+	close(next)
 	all.Wait()
-	t.Logf("seeds %d to %d: %d requests of bystanders got what they must, %d were refused and not kept, in %v", *firstSeed, *firstSeed+done.Load()-1, asked.Load(), failed.Load(), time.Since(started).Round(time.Millisecond))
+	t.Logf("%d seeds from %d on: %d requests of bystanders got what they must, %d were refused and not kept, in %v", done.Load(), *firstSeed, asked.Load(), failed.Load(), time.Since(started).Round(time.Millisecond))
 	if asked.Load() == 0 {
 		t.Error("no bystander got an answer")
 	}

@@ -56,12 +56,8 @@ func tenantPolicy(random *rand.Rand, s *routing.RuleSpec) (names []string) {
 func TestLoopsThroughEveryKind(t *testing.T) {
 	// Each of the 9 requests may take 8 hops as a stream and end in a ninth, with up to 5 attempts.
 	const most = 9 * 9 * 5
-	seeds := 200
-	if testing.Short() {
-		seeds = 40
-	}
 	worst := uint64(0)
-	for seed := range uint64(seeds) {
+	for seed := range seeds(200) {
 		random := rand.New(rand.NewPCG(seed, 0x6c6f6f70))
 		w := newWorld(t, seed)
 		ports := []netip.AddrPort{plainPort, tlsPort, evilPort}
@@ -95,7 +91,7 @@ func TestLoopsThroughEveryKind(t *testing.T) {
 			t.Errorf("seed %d: %s", seed, f)
 		}
 	}
-	t.Logf("the worst of %d seeds: one request became %d", seeds, worst)
+	t.Logf("one request became at most %d", worst)
 }
 
 // forward sends a connection on from another address, as a translator of addresses does.
@@ -112,12 +108,8 @@ func (w *world) forward(from *memnet.Peer, to netip.AddrPort) {
 // tries, messages keep their length, connections stay usable, and a pod gets the host, the path of
 // hops and the length that there are.
 func TestTenantNames(t *testing.T) {
-	seeds := 300
-	if testing.Short() {
-		seeds = 60
-	}
 	const body = "0123456789"
-	for seed := range uint64(seeds) {
+	for seed := range seeds(300) {
 		random := rand.New(rand.NewPCG(seed, 0x6e616d65))
 		w := newWorld(t, seed)
 		pod := endpoint(22, 0)
