@@ -17,7 +17,7 @@ const batchBudget = 1 << 20
 // Costs of objects without a counted expansion, in the same unit.
 const (
 	costRoute   = 4 << 10 // to judge and translate a Route, besides its text
-	costTouched = 256     // to give the pools of a Route their servers
+	costTouched = 256     // to update the servers of the pools of a Route
 	costRule    = 1 << 10 // to make a Route of a rule of an Ingress
 	costText    = 4       // for each byte of a Route
 )

@@ -35,7 +35,7 @@ func worst(n, generation int) (events []source.Event) {
 	return events
 }
 
-// calm returns a Route and an HTTPRoute of another namespace, for a host name that tells its
+// calm returns a Route and an HTTPRoute of another namespace. Their host name contains their
 // version.
 func calm(version int) []source.Event {
 	route := aRoute("calm", fmt.Sprintf("route%d.calm.test", version), 1)
@@ -64,7 +64,7 @@ func floodRig(t testing.TB) (*gatewayRig, *bound.Counts) {
 	return r, bounds
 }
 
-// leads reports whether a request by the second listener has a rule.
+// leads reports whether the table has a rule for a request on the second listener.
 func (r *gatewayRig) leads(host, path string) bool {
 	return r.store.Load().Match(&routing.View{Host: []byte(host), Path: []byte(path), Arrival: &routing.Arrival{Port: "ns/gw:81"}}).Route != nil
 }
@@ -168,8 +168,8 @@ func TestWaitIsForBatches(t *testing.T) {
 	}
 }
 
-// BenchmarkChangeDuringFlood is how long a change waits at most while another namespace changes the
-// worst legal objects all the time: for the batch under way when it comes, and for its own.
+// BenchmarkChangeDuringFlood measures the longest wait of a change while another namespace keeps
+// changing the worst legal objects. The change waits for the current batch and for its own.
 func BenchmarkChangeDuringFlood(b *testing.B) {
 	r, _ := floodRig(b)
 	var most, sum time.Duration

@@ -40,7 +40,9 @@ import (
 type Options struct {
 	RouterName        string // name in route status; "" = "public"
 	CanonicalHostname string // for route status; a DNS name, "" = none
-	Namespace         string // of the router's own pod; its Services are the administrator's; "" = not known
+	// Namespace is the namespace of the router's pod. Its Services belong to the administrator.
+	// "" = unknown.
+	Namespace string
 
 	Domain                    string   // appended to spec.subdomain; "" = none
 	HostTemplate              string   // host with ${name} and ${namespace}; "" = none
@@ -114,10 +116,11 @@ type Config struct {
 	Gateways   GatewayReporter
 	Sockets    Sockets
 	ConfigMaps ConfigMaps
-	Targets    *target.Guard   // receives each new policy of targets; nil = the policy applies to endpoints only
-	Status     status.Reporter // takes the status of routes; nil = it is only shown
-	HoldOff    time.Duration   // quiet to wait for after a change that is not the first; 0 = 10 ms
-	Ceiling    time.Duration   // longest time changes can put off handling, where they are many; 0 = 250 ms
+	// Targets receives each new policy of targets; nil = the policy applies to endpoints only.
+	Targets *target.Guard
+	Status  status.Reporter // takes the status of routes; nil = it is only shown
+	HoldOff time.Duration   // quiet to wait for after a change that is not the first; 0 = 10 ms
+	Ceiling time.Duration   // longest time changes can put off handling, where they are many; 0 = 250 ms
 	// SecretWait is the longest time the first table, and later a route without a
 	// certificate to go on with, waits for a secret; 0 = 10 s.
 	SecretWait time.Duration

@@ -62,7 +62,7 @@ func (r *rig) do(events ...source.Event) {
 	r.c.handleAll()
 }
 
-// handleAll handles what there is, in as many batches as it takes.
+// handleAll handles all pending events and waiting objects, in as many batches as necessary.
 func (c *Controller) handleAll() {
 	for more := true; more; more = c.waiting.Load() > 0 {
 		c.handle()

@@ -11,12 +11,13 @@ import (
 	"turnout/internal/target"
 )
 
-// fronts is the set of Services that lead to the router: one of their endpoints is a listener of its own. A connection to
-// such a Service comes back to the router.
+// fronts is the set of Services that lead to the router: one of their endpoints is a listener of
+// the router. A connection to such a Service comes back to the router.
 //
-// Any account that may write a Service can have the addresses of that Service refused, and no others: cluster addresses
-// and node ports count, which the API server allocates to one Service only. External and load balancer addresses, and
-// the other endpoints, count for Services of the router's own namespace.
+// An account that may write a Service can have the addresses of that Service refused, and no
+// others. Therefore only cluster addresses and node ports count, which the API server allocates to
+// one Service. External and load balancer addresses, and the other endpoints, count for Services of
+// the router's own namespace.
 type fronts struct {
 	of      map[*service]*target.Front
 	moved   bool          // of, or base, has changed since settleFronts
@@ -24,12 +25,12 @@ type fronts struct {
 	trusted *target.Own   // base, and the fronts of the router's namespace
 	near    target.Sketch // of base
 	far     target.Sketch // of trusted
-	// bare is the object of Services of which only the cluster addresses are of use. It does not change.
+	// bare stands for Services of which only the cluster addresses are needed. It is immutable.
 	bare *corev1.Service
 }
 
-// setOwn replaces the listeners that the program reported, and reports whether the policy of targets is another one
-// since. The listeners of Gateways are added: see ownPlaces.
+// setOwn replaces the listeners that the program reported, and adds those of Gateways (ownPlaces).
+// It reports whether the policy of targets has changed.
 func (s *state) setOwn(own *target.Own) bool {
 	s.own = own
 	f := &s.fronts
@@ -46,8 +47,8 @@ func (s *state) setOwn(own *target.Own) bool {
 	return s.settleFronts()
 }
 
-// settleFronts makes the policy of targets anew if fronts have changed, and reports whether it is another one since.
-// Services with an endpoint that is judged otherwise now are judged again.
+// settleFronts makes a new policy of targets if fronts have changed, and reports whether it did. It
+// judges the Services again whose endpoints are affected.
 func (s *state) settleFronts() bool {
 	f := &s.fronts
 	if !f.moved {
@@ -97,10 +98,10 @@ func (s *state) settleFronts() bool {
 	return true
 }
 
-// isHome reports whether a Service is of the router's own namespace.
+// isHome reports whether a Service is in the router's own namespace.
 func (s *state) isHome(v *service) bool { return v.key.Namespace == s.cfg.Options.Namespace }
 
-// meets reports whether a place to which the service may lead is among the addresses of a sketch.
+// meets reports whether the sketch may contain an address to which the service leads.
 func (v *service) meets(hosts target.Sketch) bool {
 	for i := range v.slices {
 		if v.slices[i].Meets(hosts) {
@@ -110,7 +111,7 @@ func (v *service) meets(hosts target.Sketch) bool {
 	return slices.ContainsFunc(v.cluster, func(ip netip.Addr) bool { return target.SketchOf(ip)&hosts != 0 })
 }
 
-// refront finds out whether a Service leads to the router.
+// refront updates the fronts after a change of a Service.
 func (s *state) refront(v *service) {
 	f := &s.fronts
 	before, now := f.of[v], s.front(v)
@@ -181,8 +182,8 @@ func (s *state) placesOf(v *service, slice endpoints.Slice) (hosts []netip.Addr,
 	return hosts, ports
 }
 
-// describe takes over the object of a Service, nil for none. There are ten thousands of Services: of most of them only
-// their cluster addresses are kept.
+// describe stores the object of a Service; nil removes it. A cluster has tens of thousands of
+// Services, so most of them are stored with their cluster addresses only.
 func (s *state) describe(v *service, object *corev1.Service) {
 	v.object, v.cluster = object, nil
 	if object == nil {
@@ -210,7 +211,7 @@ func (s *state) stated(v *service) *corev1.Service {
 	return object
 }
 
-// addressesIn returns those texts that are IP addresses.
+// addressesIn returns the texts that are IP addresses, parsed.
 func addressesIn(texts []string) (list []netip.Addr) {
 	for _, text := range texts {
 		if ip, err := netip.ParseAddr(text); err == nil {

@@ -24,7 +24,7 @@ func (s *state) placeGateways() {
 	}
 	g.sockets = places.Sockets
 	if s.setOwn(s.own) {
-		s.crews.Forget() // of this batch, from before
+		s.crews.Forget() // results of the previous batch
 		s.settleGateways()
 		s.refillTouched()
 		s.publish(plan{})

@@ -26,7 +26,7 @@ type gatewayRig struct {
 	exposed []expose.Now
 	sockets []expose.Socket
 	refuse  string                     // the name of a socket that cannot be opened
-	opening func(list []expose.Socket) // called before they are opened; nil = nothing is
+	opening func(list []expose.Socket) // called before the ports are opened; nil = not called
 	follows []source.Key
 }
 

@@ -35,7 +35,7 @@ type ingresses struct {
 	all     map[source.Key]*anIngress
 	rules   map[source.Key]*ingress.Rule           // by the keys of their Routes
 	users   map[source.Key]map[*anIngress]struct{} // of a Service whose ports matter
-	waiting *turns.Queue[*anIngress]               // to be expanded again by this batch or a later one
+	waiting *turns.Queue[*anIngress]               // to be expanded by this batch or a later one
 	changed map[*anIngress]struct{}                // of which something is another
 	gone    []*networkingv1.Ingress                // no longer there
 	ledger  *expansion.Ledger[source.Key]
@@ -274,7 +274,7 @@ func (s *state) reportIngresses() {
 	s.ingress.gone = nil
 	for in := range s.ingress.changed {
 		if s.awaits(in) {
-			continue // it is reported with the last of its rules
+			continue // the last of its rules reports it
 		}
 		outcome := s.outcome(in)
 		var problems []problem.Problem
@@ -293,7 +293,7 @@ func (s *state) reportIngresses() {
 	s.ingress.changed = emptied(s.ingress.changed)
 }
 
-// awaits reports whether a rule of an Ingress waits for a later batch.
+// awaits reports whether a rule of the Ingress waits for a later batch.
 func (s *state) awaits(in *anIngress) bool {
 	return slices.ContainsFunc(in.rules, func(key source.Key) bool {
 		r := s.routes.Get(key)

@@ -52,7 +52,7 @@ type state struct {
 	notes     noteLog
 	own       *target.Own    // the listeners that the program reported
 	fronts    fronts         // Services that lead to the router
-	ownPlaces *target.Own    // these, and what Gateways and fronts add to them
+	ownPlaces *target.Own    // own, with the listeners of Gateways and fronts
 	targets   *target.Policy // admits endpoints; it refuses ownPlaces
 
 	timing  timing
@@ -343,14 +343,14 @@ func (s *state) service(key source.Key) *service {
 	return v
 }
 
-// changed notes that the object or the endpoints of a service are others now.
+// changed handles a change of the object or the endpoints of a service.
 func (s *state) changed(v *service) {
 	s.refront(v)
 	s.judgeService(v)
 	s.dropService(v)
 }
 
-// judgeService has the endpoints of a service judged again, by this batch or a later one.
+// judgeService queues the users of a service to be judged again, in this batch or a later one.
 func (s *state) judgeService(v *service) {
 	v.set = nil
 	s.gatewayService(v, v.key)

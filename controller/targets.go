@@ -12,12 +12,12 @@ import (
 	"turnout/routing"
 )
 
-// anyLeadsBack reports whether a rule of a route in the table has a server that the policy of targets refuses.
+// anyLeadsBack reports whether the policy of targets refuses a server of any rule of a route.
 func (s *state) anyLeadsBack(table *routing.Table, r *route) bool {
 	return slices.ContainsFunc(r.tableKeys(0), func(k routing.RouteKey) bool { return s.leadsBack(table.Route(k)) })
 }
 
-// leadsBack reports whether a route, which may be nil, has a server that the policy of targets refuses.
+// leadsBack reports whether the policy of targets refuses a server of a route. in may be nil.
 func (s *state) leadsBack(in *routing.Route) bool {
 	if in == nil {
 		return false
@@ -73,8 +73,8 @@ func (g *gateways) ownPlaces(own *target.Own, pods source.Key, services func(sou
 	return own.With(listening, replicas)
 }
 
-// frontends returns the cluster and load balancer addresses of a Service, with its ports. External IPs are left out: any
-// author of a Service can write the address of a neighbour there.
+// frontends returns the cluster and load balancer addresses of a Service, with its ports. It
+// returns no external IPs: any author of a Service can write the address of a neighbour there.
 func frontends(s *corev1.Service) (list []netip.AddrPort) {
 	for _, ip := range addressesIn(append(slices.Clone(s.Spec.ClusterIPs), balancerIPs(s)...)) {
 		for i := range s.Spec.Ports {

@@ -19,7 +19,7 @@ import (
 	"turnout/controller/source"
 )
 
-// genes describe a legal object of a tenant: the search for the worst ones changes them.
+// genes describe a legal object of a tenant. The search for the worst objects changes them.
 type genes struct {
 	kind                                      int
 	ports, hosts, rules, matches              int
@@ -35,7 +35,7 @@ const (
 	geneKinds
 )
 
-// mutated returns genes of which a few are others, within what the API lets in.
+// mutated returns genes with a few random changes, within the limits of the API.
 func (g genes) mutated(r *rand.Rand) genes {
 	for range 1 + r.IntN(3) {
 		f := []struct {
@@ -53,8 +53,8 @@ func (g genes) mutated(r *rand.Rand) genes {
 	return g
 }
 
-// events returns the objects that the genes describe, of which the first are not measured: those
-// that a Gateway has, which is an object of its own.
+// events returns the objects that the genes describe. The first objects, such as the Gateway, are
+// prerequisites and are not measured.
 func (g genes) events() (before, measured []source.Event) {
 	for i := range max(g.copies, 1) {
 		name := fmt.Sprint("o", i)
@@ -160,7 +160,7 @@ func (g genes) route(name string) source.Event {
 	})
 }
 
-// grown returns the heap that objects take, and their bytes as JSON.
+// grown returns the heap bytes that objects take, and their bytes as JSON.
 func (g genes) grown(t *testing.T) (heap, bytes int) {
 	r := newGatewayRig(t, GatewayOptions{})
 	r.c.state.cfg.Options.Ingress = true
@@ -182,9 +182,9 @@ func (g genes) grown(t *testing.T) (heap, bytes int) {
 	return heap, bytes
 }
 
-// TestMemoryPerByte searches for legal objects that take most memory for their bytes. One object
-// takes no more than expansion.ObjectAllowance and expansion.BytesPerByte for each of its bytes,
-// many of a namespace no more than expansion.NamespaceAllowance and as much.
+// TestMemoryPerByte searches for the legal objects that take the most memory for their bytes. One
+// object takes at most expansion.ObjectAllowance and expansion.BytesPerByte for each of its bytes.
+// The objects of a namespace take at most expansion.NamespaceAllowance and the same per byte.
 func TestMemoryPerByte(t *testing.T) {
 	steps, copies := 1, 8
 	if !testing.Short() {

@@ -176,7 +176,8 @@ func (ex *Exchange) serve(r *routing.Route) {
 	copies.send()
 }
 
-// match returns the decision of the table about the request. The detail of the log is a namespace whose rules were not decided.
+// match returns the decision of the table about the request. The detail of the log is a namespace
+// whose rules were not decided.
 func (ex *Exchange) match(h *Head) routing.Decision {
 	v := &routing.View{
 		Secure: ex.client.Secure, Arrival: ex.client.Arrival, Host: h.Authority, Path: h.Path, Method: h.Method, Query: h.Query, Fields: h.Fields,

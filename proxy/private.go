@@ -9,7 +9,8 @@ import (
 	"turnout/internal/wire/protocol"
 )
 
-// DefaultPrivateConnections is how many private connections a worker keeps. A namespace has half at most, see package share.
+// DefaultPrivateConnections is how many private connections a worker keeps. A namespace has half at
+// most, see package share.
 const DefaultPrivateConnections = 8192
 
 // Limits of private connections.
@@ -281,8 +282,8 @@ func (ex *Exchange) resign() {
 	ex.w.leave(was)
 }
 
-// privateCookie returns the sticky value of the server that the client has a private connection to, else the cookie that the
-// client sent: a login stays with its server.
+// privateCookie returns the sticky value of the server that the client has a private connection to,
+// else the cookie that the client sent: a login stays with its server.
 func (ex *Exchange) privateCookie(cookie []byte) []byte {
 	if ex.client.Private.any() {
 		return ex.privateServer(cookie)

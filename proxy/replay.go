@@ -90,14 +90,15 @@ func (ex *Exchange) kept() []byte {
 	return nil
 }
 
-// repeatable reports whether an attempt can send the request from its first byte: everything that was taken of it from the
-// client is at hand. It is derived from the bytes themselves, so that no event can make it true again or contradict it.
+// repeatable reports whether an attempt can send the request from its first byte: everything that
+// was taken of it from the client is at hand. It is derived from the bytes themselves, so that no
+// event can make it true again or contradict it.
 func (ex *Exchange) repeatable() bool {
 	return !ex.trailed && ex.bytesIn == 0 || ex.copied != nil || !ex.trailed && ex.bytesIn == uint64(len(ex.kept()))
 }
 
-// keep stores body bytes that are about to be sent. If there is no space for them, or no use, the exchange gives up what it
-// has kept and is not repeatable from then on.
+// keep stores body bytes that are about to be sent. If there is no space for them, or no use, the
+// exchange gives up what it has kept and is not repeatable from then on.
 func (ex *Exchange) keep(p []byte) {
 	may, asked := ex.up.MayRefuse()
 	most := refusedBody

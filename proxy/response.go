@@ -66,8 +66,8 @@ func (ex *Exchange) stripResponse(h *Head) (cookies bool) {
 	return cookies
 }
 
-// responseLists returns the header actions for responses in their order: of the route, of its backend
-// and of the router. nil lists are empty.
+// responseLists returns the header actions for responses in their order: of the route, of its
+// backend and of the router. nil lists are empty.
 func (ex *Exchange) responseLists() (route, backend, router *header.Actions) {
 	if b := ex.backend; b != nil {
 		backend = b.ResponseActions()

@@ -11,9 +11,10 @@ import (
 	"turnout/routing"
 )
 
-// Half is what both halves of an exchange have: a message is sent by it, and one that comes from its peer is paused. Calls never block
-// and never fail; what goes wrong arrives as an event of the Exchange. A half refuses to complete a message whose body has
-// another length than its head announces: it closes the connection, or resets the stream.
+// Half is what both halves of an exchange have: a message is sent by it, and one that comes from
+// its peer is paused. Calls never block and never fail; what goes wrong arrives as an event of the
+// Exchange. A half refuses to complete a message whose body has another length than its head
+// announces: it closes the connection, or resets the stream.
 type Half interface {
 	// Body sends body bytes, valid for the call only. True asks the pipeline to pause the other half until
 	// Exchange.DownstreamDrained or Exchange.UpstreamDrained.

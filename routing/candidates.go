@@ -44,9 +44,11 @@ type Candidate struct {
 	Asks  string // the condition that does not hold, for people, with LostMethod, LostHeader and LostQuery
 }
 
-// Candidates calls yield for each rule for the host of a request, those that wildcards cover it with included, in the order in which
-// Match tries them, until it returns false; of a port with listeners those of all listeners that have the host, the one that decides first. It asks
-// each what Match asks, with as much work for all together; d is what that said of the request. It is for explanations.
+// Candidates calls yield for each rule for the host of a request, those that wildcards cover it
+// with included, in the order in which Match tries them, until it returns false; of a port with
+// listeners those of all listeners that have the host, the one that decides first. It asks each
+// what Match asks, with as much work for all together; d is what that said of the request. It is
+// for explanations.
 func (t *Table) Candidates(v *View, d Decision, yield func(Candidate) bool) {
 	v.begun = false
 	name, ok := bare(v.Host)

@@ -23,8 +23,8 @@ type Decision struct {
 	Route *Route
 }
 
-// Match returns what becomes of a request. It keeps nothing of the view but in its Matching, whose memory grows to what the largest
-// request needs; beyond that it does not allocate.
+// Match returns what becomes of a request. It keeps nothing of the view but in its Matching, whose
+// memory grows to what the largest request needs; beyond that it does not allocate.
 func (t *Table) Match(v *View) Decision {
 	if v.Arrival != nil || t.guarded {
 		return v.settled(t.matchArrived(v))

@@ -129,8 +129,10 @@ func newTerms(cfg *PolicyConfig) (*terms, error) {
 	return &terms{protocols: protocol.Names(protocols), base: base, mode: cfg.ClientAuth, version: cfg.AuthVersion}, nil
 }
 
-// config is the tls.Config for a client of a host that asks for auth, nil = for what all hosts do. negotiates: a protocol is agreed on by ALPN. crypto/tls would refuse clients that offer unknown protocols only. resumes says
-// that the client has a ticket that is good, so that the handshake needs no private key. s is where the configuration is from.
+// config is the tls.Config for a client of a host that asks for auth, nil = for what all hosts do.
+// negotiates: a protocol is agreed on by ALPN. crypto/tls would refuse clients that offer unknown
+// protocols only. resumes says that the client has a ticket that is good, so that the handshake
+// needs no private key. s is where the configuration is from.
 func (p *Policy) config(h *Hello, auth *routing.ClientAuth, negotiates bool) (c *tls.Config, s *snapshot, resumes bool) {
 	if now := time.Now(); now.UnixNano() >= p.tickets.due.Load() && p.tickets.renew(now) {
 		p.renewTickets()

@@ -158,8 +158,8 @@ func deafHandshake(host string) func(context.Context, *targets) {
 	}
 }
 
-// costlyChains shows certificates that take many signature checks to refuse: as many as may come
-// into question, or many more.
+// costlyChains presents client certificates that take many signature checks to refuse. They have as
+// many possible issuers as a verification admits, or many more.
 func costlyChains(host string) func(context.Context, *targets) {
 	var mu sync.Mutex
 	var known [2]tls.Certificate

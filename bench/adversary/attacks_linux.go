@@ -140,8 +140,8 @@ func probesAnswer(ctx context.Context, r *rig, length time.Duration) (wrong []st
 	return probes.wrong("probes")
 }
 
-// handshakesOfOthers asks over new TLS connections to a host of another namespace, each of which
-// may take a second.
+// handshakesOfOthers opens new TLS connections to a host of another namespace. Each may take a
+// second.
 func handshakesOfOthers(ctx context.Context, r *rig, length time.Duration) (wrong []string) {
 	var others tries
 	for began := time.Now(); time.Since(began) < length; _ = site.Pause(ctx, 50*time.Millisecond) {

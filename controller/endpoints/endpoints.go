@@ -108,13 +108,13 @@ func (b *builder) addf(format string, args ...any) {
 	b.set.Notes = append(b.set.Notes, fmt.Sprintf(format, args...))
 }
 
-// at admits a port of an address. A refused one is noted and counted, and ok is false.
+// at admits a port of an address. It notes and counts a refused port, and returns ok = false.
 func (b *builder) at(ip target.Host, port uint16, text, of string) (at target.Addr, ok bool) {
 	at, err := b.options.Targets.At(ip, port)
 	if err == nil {
 		return at, true
 	}
-	b.set.Own++ // a Host is refused for other reasons
+	b.set.Own++ // only ErrOwn is possible here: Host has made the other checks
 	b.notef("%s: port %d of address %s is not used: %v", of, port, text, err)
 	return target.Addr{}, false
 }

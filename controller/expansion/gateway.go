@@ -123,7 +123,7 @@ func (s *Size) expression(there bool, text string) {
 		return
 	}
 	if s.Expressions++; s.Expressions > MaxExpressions {
-		return // the object is refused: none of the others is parsed
+		return // the object is refused, so its other expressions are not parsed
 	}
 	if s.rough {
 		s.Compiled += expression.MostBytes(text, expression.Tenant())

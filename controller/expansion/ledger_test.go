@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestNamespacesAreHeldToTheirAllowance sets and removes objects at random. Those that are not
-// refused never exceed the allowance, the oldest is never refused, a namespace with little is never
-// touched, and what is refused depends on the objects alone.
+// TestNamespacesAreHeldToTheirAllowance sets and removes objects at random. Accepted objects never
+// exceed the allowance. The oldest object and objects of small namespaces are never refused. The
+// result depends on the objects alone, not on their order.
 func TestNamespacesAreHeldToTheirAllowance(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 34))
 	ledger := func() *Ledger[int] {

@@ -13,14 +13,14 @@ type Size struct {
 	Compiled    int // bytes of these expressions, compiled
 	Backends    int // pools of backends and mirrors, one for each rule that has them
 	Routes      int // Routes that the rules of an Ingress are served as
-	Copied      int // bytes of text that are copied as they are, such as annotations for each of these Routes
+	Copied      int // bytes of text copied unchanged, such as annotations for each of these Routes
 	Text        int // bytes of header values, paths, origins and other text that is compiled
 	Source      int // bytes of the object itself, as JSON
 
 	rough Precision
 }
 
-// Heap bytes that one unit of a figure takes at most. TestMemoryPerByte holds them to the heap.
+// Heap bytes for one unit of each figure, at most. TestMemoryPerByte compares them with the heap.
 const (
 	bytesPerRule      = 1 << 10
 	bytesPerCondition = 128
@@ -51,7 +51,7 @@ const (
 	ObjectAllowance = MaxRules * (bytesPerRule + 2*bytesPerBackend)
 )
 
-// limits is the table that Check goes through.
+// limits lists the limits that Check enforces.
 var limits = [...]struct {
 	of    func(*Size) int
 	what  string
@@ -76,7 +76,7 @@ func (s Size) Check() string {
 	return ""
 }
 
-// exceeds is the message about a figure beyond its limit.
+// exceeds returns the message about a figure beyond its limit.
 func exceeds(figure int, what string, limit int) string {
 	return fmt.Sprintf("expands to %s %s, limit %s", grouped(figure), what, grouped(limit))
 }

@@ -145,7 +145,7 @@ type portProtocol struct {
 	protocol protocol.Protocol
 }
 
-// targetsOf is the key of a list of targets, besides the endpoints.
+// targetsOf identifies a list of targets, together with the endpoints.
 type targetsOf struct {
 	portProtocol
 	tls *balancer.TLS // nil = none

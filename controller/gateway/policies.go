@@ -32,7 +32,7 @@ type policy struct {
 	made   map[tlsOf]madeTLS
 }
 
-// tlsOf is the key of a TLS identity, besides the policy.
+// tlsOf identifies a TLS identity, together with the policy.
 type tlsOf struct {
 	client *routing.CertificateSpec // of the Gateway; nil = none
 	kind   string                   // of route

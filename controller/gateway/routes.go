@@ -227,7 +227,7 @@ func (j *Judge) decide(o *Objects, ref Ref) {
 	}
 	var rules ruleSet
 	if r.compiled.dropped {
-		j.compileJudged(o, r) // it was decided before, and is decided again
+		j.compileJudged(o, r) // the earlier result was dropped
 	}
 	if !j.guard(ref, func() { rules = j.expand(r.route, r.compiled, j.attached(r)) }) {
 		r.compiled = brokenRoute()

@@ -54,7 +54,7 @@ func (s *ruleSet) all() []routing.RuleSpec {
 	return list
 }
 
-// rules records the differences of two sets of rules, and reports whether there are any.
+// rules records the differences between two sets of rules, and reports whether there are any.
 func (c *Changes) rules(before, next *ruleSet) bool {
 	if reflect.DeepEqual(before, next) {
 		return false

@@ -22,8 +22,8 @@ func (j *Judge) Waiting() int { return j.waiting.Len() }
 // Oldest returns the smallest stamp of the routes that wait, if there are any.
 func (j *Judge) Oldest() (stamp uint64, ok bool) { return j.waiting.Oldest() }
 
-// costOf returns what a route costs that waits. The first route of each namespace is looked at for each batch: that costs
-// no more than reading its text.
+// costOf returns the cost of a waiting route. Each batch calls it for the first route of each
+// namespace; it costs no more than reading the text of the route.
 func (j *Judge) costOf(o *Objects, ref Ref) int {
 	cost := 1 << 10
 	if before := j.result.Routes[ref]; before != nil {
@@ -41,8 +41,8 @@ func (j *Judge) costOf(o *Objects, ref Ref) int {
 	return cost + size.Bytes()
 }
 
-// attach records the parents of a route and counts its expansion there. before is its earlier
-// state, nil for none.
+// attach records the parents of a route and counts its expansion there. before is the earlier state
+// of the route, nil for none.
 func (j *Judge) attach(o *Objects, r *route, before *judged) {
 	out := &judged{route: r}
 	j.routes[r.ref] = out

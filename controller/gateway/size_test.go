@@ -11,8 +11,8 @@ import (
 	"turnout/internal/bound"
 )
 
-// wide returns manifests of a Gateway with listeners on as many ports, and of routes with as many
-// host names and matches.
+// wide returns manifests of a Gateway with that many listeners, each on its own port, and of
+// HTTPRoutes with that many host names and matches.
 func wide(ports, hosts, matches int, routes ...string) string {
 	var listeners, names, list []string
 	for i := range ports {
@@ -61,7 +61,7 @@ func TestObjectThatExpandsToTooMuchIsNotMade(t *testing.T) {
 	if reason, message = accepted(r, "r"); reason != "Accepted" || len(r.Changes.Rules) != 4096 {
 		t.Errorf("%s: %s, %d rules", reason, message, len(r.Changes.Rules))
 	}
-	r = w.add(wide(3, 16, 128)).judge() // the route is the same, and its Gateway has one more listener
+	r = w.add(wide(3, 16, 128)).judge() // only the Gateway has changed: one more listener
 	if reason, _ = accepted(r, "r"); reason != "UnsupportedValue" || len(r.Changes.DeletedRules) != 4096 {
 		t.Errorf("%s, %d rules deleted", reason, len(r.Changes.DeletedRules))
 	}

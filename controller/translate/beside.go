@@ -33,7 +33,7 @@ type beside struct {
 	mirrors []side
 	percent int // of the requests are copied
 	canary  *side
-	asked   []routing.Match // conditions on headers and cookies; the canary gets requests that meet one of them
+	asked   []routing.Match // conditions; a request that meets one of them gets the canary
 }
 
 // side is a service, and the servers that it has.

@@ -22,7 +22,7 @@ func Unlimited() Budget { return Budget{left: math.MaxInt} }
 
 // Queue holds waiting items, each once. Items of a namespace are taken in their order of arrival.
 // Namespaces share by the cost of their items (start-time fair queueing: Goyal, Vin and Cheng,
-// SIGCOMM 1996). A namespace that had nothing for a while comes before those that wait with much.
+// SIGCOMM 1996). A namespace that was idle comes before namespaces with much waiting.
 //
 // A Queue belongs to one goroutine. New makes it.
 type Queue[K comparable] struct {
@@ -31,7 +31,7 @@ type Queue[K comparable] struct {
 	tenants   map[string]*tenant[K]
 	ready     tenants[K]
 	now       int  // virtual time of the last item that was taken
-	rested    bool // some namespace has no items any more
+	rested    bool // some namespace has no items left
 }
 
 // entry describes a waiting item.
@@ -70,7 +70,8 @@ func (q *Queue[K]) Add(item K, stamp uint64) {
 		t = &tenant[K]{name: name, at: -1}
 		q.tenants[name] = t
 	}
-	if len(t.list) > 64+2*len(q.waiting) { // drop the places of items that were removed and added again
+	// Drop the places of items that were removed and added again.
+	if len(t.list) > 64+2*len(q.waiting) {
 		t.list = slices.DeleteFunc(t.list, func(k K) bool { _, there := q.waiting[k]; return !there })
 	}
 	if t.list = append(t.list, item); t.at < 0 {
@@ -92,9 +93,10 @@ func (q *Queue[K]) Oldest() (stamp uint64, ok bool) {
 }
 
 // Take takes items and subtracts their costs from the budget until it is used up. Once for each
-// budget it also takes an item that costs more than the rest. So a batch is at most the budget and
-// one item, and large items do not delay small ones of other namespaces. do gets each item with
-// its stamp, before cost is called for the next one. cost is called once for each Add of an item.
+// budget it also takes an item that costs more than the rest. So a batch costs at most the budget
+// and one item, and large items do not delay small ones of other namespaces. Take passes each item
+// with its stamp to do before it calls cost for the next one. cost is called once for each Add of
+// an item.
 func (q *Queue[K]) Take(budget *Budget, cost func(K) int, do func(item K, stamp uint64)) {
 	var later []*tenant[K] // their next item is too large for this batch
 	for budget.left > 0 && len(q.ready) > 0 {
@@ -165,8 +167,8 @@ func (q *Queue[K]) rest(t *tenant[K]) {
 	q.rested = true
 }
 
-// forget drops namespaces without items, unless their virtual time is ahead of the others. It visits
-// all namespaces, so Take calls it once.
+// forget removes namespaces without items, unless their virtual time is ahead of the others. It
+// visits all namespaces, so Take calls it once.
 func (q *Queue[K]) forget() {
 	for name, t := range q.tenants {
 		if t.at < 0 && t.due <= q.now {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// newQueue has items that are called NAMESPACE/NAME.
+// newQueue returns a queue of items named NAMESPACE/NAME.
 func newQueue() *Queue[string] {
 	return New(func(s string) string { ns, _, _ := strings.Cut(s, "/"); return ns })
 }
@@ -123,7 +123,7 @@ func TestSharesAreByCost(t *testing.T) {
 	}
 }
 
-// TestOldestIsWhatWaitsLongest checks that a second Add keeps the stamp of the first.
+// TestOldestIsWhatWaitsLongest checks that a second Add keeps the stamp of the first Add.
 func TestOldestIsWhatWaitsLongest(t *testing.T) {
 	q := newQueue()
 	if _, ok := q.Oldest(); ok {
@@ -148,12 +148,12 @@ func TestOldestIsWhatWaitsLongest(t *testing.T) {
 // TestWorkIsLinear checks the work of a batch for many namespaces: each is visited a few times at
 // most. The cost of an item is computed once per change, however many batches it waits for.
 func TestWorkIsLinear(t *testing.T) {
-	const n = 20_000 // where each namespace looked at all others, this took a minute
+	const n = 20_000 // quadratic work took a minute here
 	q := New(func(k int) string { return fmt.Sprint(k % n) })
 	for k := range n {
 		q.Add(k, 0)
 	}
-	q.Add(n, 0) // of the first namespace, which stays
+	q.Add(n, 0) // an item of the first namespace, which stays
 	budget := NewBudget(n)
 	q.Take(&budget, func(int) int { return 1 }, func(int, uint64) {})
 	if q.Len() != 1 || len(q.tenants) != n {
@@ -176,7 +176,7 @@ func TestWorkIsLinear(t *testing.T) {
 	}
 }
 
-// TestEmptyQueueKeepsNoMemory fills a queue once, as the first table does, and takes everything.
+// TestEmptyQueueKeepsNoMemory fills a queue once, as the first table does, and takes all items.
 func TestEmptyQueueKeepsNoMemory(t *testing.T) {
 	const items = 100_000
 	q := New(func(i int) string { return strconv.Itoa(i / 100) })

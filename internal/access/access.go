@@ -28,10 +28,10 @@ type Options struct {
 	Hosts                  []string // names of this machine
 }
 
-// namespaceFile is where Kubernetes tells a pod its namespace.
+// namespaceFile contains the namespace of the pod. Kubernetes mounts it into every pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Namespace returns the namespace of the pod that the process is in, "" outside of a cluster.
+// Namespace returns the namespace of the process's pod, "" outside of a cluster.
 func Namespace() string {
 	text, err := os.ReadFile(namespaceFile)
 	if err != nil {

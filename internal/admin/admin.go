@@ -49,8 +49,8 @@ type Config struct {
 	Login Login // for everything but /healthz
 	// Hosts are names, lower-case, by which visitors without a login may call this server, besides those that belong to nobody outside.
 	Hosts []string
-	// Namespace is the namespace of the pod. The names of its Services are names of this server;
-	// "" = no Service is.
+	// Namespace is the namespace of the pod. The admin port accepts the names of its Services; "" =
+	// of no Service.
 	Namespace string
 	// LogLevel is what /debug/log-level reads and sets; nil = there is no such path.
 	LogLevel LogLevel

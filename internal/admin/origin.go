@@ -28,12 +28,11 @@ func setAnswerHeaders(h http.Header) {
 
 // knownHost reports whether a Host field (RFC 9110 section 7.2) has a name of this machine that no
 // other party can claim. It defends against DNS rebinding: a web page points the name of its own
-// site at this address and reads pages that need no login. Its requests have the name of that
-// site.
+// site at this address to read pages that need no login. Its requests carry the name of that site.
 //
-// Whole hosts are compared. Accepted are addresses, names of one label and of localhost, which no
-// foreign DNS server resolves, names of pods, which contain the address, and Services of the
-// router's own namespace. Other Services may belong to a tenant.
+// It compares whole hosts. It accepts addresses, names of one label and of localhost, names of
+// pods, and Services of the router's own namespace. No foreign DNS server resolves names of one
+// label, and names of pods contain the address. Other Services may belong to a tenant.
 func (c *Config) knownHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

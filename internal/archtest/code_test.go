@@ -244,16 +244,16 @@ func TestNoSleeps(t *testing.T) {
 	}
 }
 
-// TestExpressionsHaveOneConstructor checks that only internal/expression compiles text of tenants
-// and options: it limits the text and gives matching a budget. Package regexp is for patterns
-// written in the program, outside the request path.
+// TestExpressionsHaveOneConstructor checks that only internal/expression compiles texts of tenants
+// and options. That package limits the text and gives matching a budget. Package regexp is for
+// patterns written in the program, outside the request path.
 func TestExpressionsHaveOneConstructor(t *testing.T) {
 	m := theModule(t)
 	for f := range m.production {
 		if withinAny(f.pkg, []string{"internal/expression", "bench", "test", "deploy"}) {
 			continue
 		}
-		if slices.Contains(f.imports, "regexp/syntax") && f.pkg != "proxy/identity" { // for the type of errors
+		if slices.Contains(f.imports, "regexp/syntax") && f.pkg != "proxy/identity" { // proxy/identity needs the type of errors
 			t.Errorf("%s imports regexp/syntax: expressions are parsed by internal/expression", f.path)
 		}
 		if !slices.Contains(f.imports, "regexp") {

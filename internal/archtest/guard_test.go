@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// connects lists the files that open connections, and why their destination is not a way around
-// internal/target.
+// connects lists the files that open connections, and the reason why a tenant cannot choose the
+// destination there without internal/target.
 var connects = []struct{ path, reason string }{
 	{"proxy/h1/pools.go", "endpoint"},
 	{"proxy/h2/choice.go", "endpoint"},
@@ -28,8 +28,8 @@ var connects = []struct{ path, reason string }{
 }
 
 // TestConnectsAreJudged checks every file that opens connections. The destination is a
-// balancer.Endpoint, which only internal/target can admit, or is checked by a target.Guard, or
-// cannot be chosen by a tenant.
+// balancer.Endpoint, which only internal/target can admit, or a target.Guard checks it, or a tenant
+// cannot choose it.
 func TestConnectsAreJudged(t *testing.T) {
 	used := map[string]bool{}
 	for f := range theModule(t).production {

@@ -23,17 +23,17 @@ const (
 	IterationChunks                 // a body came in so many small chunks that the rest of them waits for a later iteration
 	EarlyAnswer                     // an upload was no longer read after its early final answer
 	ReplayBodies                    // a request body was not kept for another attempt
-	PrivateConnections              // a connection that its pod authenticates was not kept for its client, or a request did not wait for one
+	PrivateConnections              // a private connection was not kept, or a request did not wait for one
 	Mirrors                         // a copy of a request for a mirror was not sent
-	Compressors                     // a response was not compressed: its namespace had its share of compressors
-	WaitingRequests                 // a request did not wait for a server or a retry: its namespace had its share of places
+	Compressors                     // a response was not compressed: the share of its namespace was in use
+	WaitingRequests                 // a request did not wait for a server or a retry: no place in its namespace's share
 	TunnelFin                       // a half-closed tunnel was silent for too long
 	Hops                            // a request that had passed the router too often was answered 508
 	RouteConnections                // a route had its share of connections or descriptors
 	HeaderActions                   // header actions or rewrite-target would have made or cost more than a message may
 	UniqueID                        // a unique id was cut
 	CertificateChain                // a certificate chain was too long to be served
-	ChainWork                       // the certificates of a client or endpoint were refused: verifying them would have cost too much
+	ChainWork                       // the certificates of a peer were refused: too costly to verify
 	HandshakeMemory                 // a handshake ended because its peer did not take the output
 	HealthChecks                    // a health check waited for its turn
 	RequestChecks                   // endpoints of a route are checked without the request it asks for
@@ -56,12 +56,12 @@ const (
 	NameTransfers                   // a transfer of a zone was put off: too many were under way
 	GatewayPorts                    // a port of a Gateway got no local port: its namespace has its share, or there are too many
 	GatewayDeployments              // a Gateway got no pods of its own: its namespace has its share, or there are too many
-	InterimResponses                // an interim response was dropped: its client takes no output, or had its share of them
+	InterimResponses                // an interim response was dropped: its client does not read, or too many came
 	DatagramSessions                // a session of UDP ended because there were too many
 	ObjectExpansion                 // an object was rejected: it expands to too much
-	BatchWork                       // an object waited for a later batch: its namespace had its share of one
-	NamespaceExpansion              // an object was rejected: those of its namespace expand to too much together
-	MatchWork                       // rules of a namespace were not decided for a request: matching exceeded the work of the request
+	BatchWork                       // an object waited for a later batch: the share of its namespace was used up
+	NamespaceExpansion              // an object was rejected: the objects of its namespace expand to too much
+	MatchWork                       // rules of a namespace were not decided: the work of the request was used up
 	count
 )
 

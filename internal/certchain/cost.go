@@ -8,13 +8,12 @@ import (
 	"math/bits"
 )
 
-// Unit is the cost of the cheapest signature checks, those with keys on P-256 and with RSA keys of
-// 2048 bits: about 0.1 ms of a processor.
+// Unit is the cost of one of the cheapest signature checks, about 0.1 ms of a processor. Keys on
+// P-256 and RSA keys of 2048 bits have this cost.
 const Unit = 1
 
-// MaxKeyCost is the most that one signature check may cost, about 4 ms: a check cannot be
-// interrupted. RSA keys of more than 8192 bits and those with both a long modulus and a long
-// exponent cost more.
+// MaxKeyCost is the cost limit of one signature check, about 4 ms: a check cannot be interrupted.
+// RSA keys of more than 8192 bits exceed it, as do keys with a long modulus and a long exponent.
 const MaxKeyCost = 40
 
 // Cost returns the cost of one signature check with the public key of c, in units. It exceeds
@@ -39,8 +38,8 @@ func Cost(c *x509.Certificate) int {
 	return 0
 }
 
-// rsaCost returns the cost of one exponentiation: a squaring for each bit of the exponent and a
-// multiplication for each bit that is set, each as the square of the length of the modulus.
+// rsaCost returns the cost of one exponentiation. It takes a squaring for each bit of the exponent
+// and a multiplication for each set bit. Each costs the square of the length of the modulus.
 func rsaCost(length int, exponent uint64) int {
 	if length > 8192 {
 		return MaxKeyCost + 1

@@ -11,9 +11,9 @@ import (
 // memorySize is the number of chains that a Memory holds, 4,096 of about 150 bytes.
 const memorySize = 1 << 12
 
-// Memory remembers chains that were verified, so that a peer that comes again, or resumes its
-// session, costs no signature check. It holds positions, not certificates, and a newer chain takes
-// the place of an older one. Its zero value is empty; it is safe for concurrent use.
+// Memory remembers verified chains, so that a peer that reconnects or resumes its session costs no
+// signature check. It holds positions, not certificates, and a newer chain replaces an older one.
+// Its zero value is empty; it is safe for concurrent use.
 type Memory struct {
 	slots [memorySize]atomic.Pointer[proven]
 }
@@ -46,7 +46,7 @@ func (m *Memory) slot(key *[sha256.Size]byte) *atomic.Pointer[proven] {
 	return &m.slots[binary.BigEndian.Uint16(key[:])%memorySize]
 }
 
-// recall returns the chain of a key, if it is known and all of it is valid now; else nil.
+// recall returns the chain of a key if all its certificates are valid now, else nil.
 func (m *Memory) recall(key *[sha256.Size]byte, s *Set, r *Request) []*x509.Certificate {
 	p := m.slot(key).Load()
 	if p == nil || p.key != *key {
@@ -72,7 +72,7 @@ func valid(c *x509.Certificate, now time.Time) bool {
 	return !now.Before(c.NotBefore) && !now.After(c.NotAfter)
 }
 
-// remember keeps a chain that was verified.
+// remember stores a verified chain.
 func (m *Memory) remember(key *[sha256.Size]byte, s *Set, r *Request, chain []*x509.Certificate) {
 	p := &proven{key: *key, chain: make([]uint16, 0, len(chain))}
 	for _, c := range chain {

@@ -16,8 +16,8 @@ type Set struct {
 	digest [sha256.Size]byte
 }
 
-// authority is a certificate of a Set. Its certificate is parsed when it is first needed: a parsed
-// one takes several times the memory.
+// authority is a certificate of a Set. It is parsed at its first use, because a parsed certificate
+// takes several times the memory.
 type authority struct {
 	subject string // in DER
 	der     []byte
@@ -38,9 +38,9 @@ func NewSet(certs []*x509.Certificate, anchor func(*x509.Certificate) bool) *Set
 
 var errNoCertificate = errors.New("the CA text holds no certificate")
 
-// ParseRoots reads the CERTIFICATE blocks of a PEM text, each of which is an anchor. Blocks that
-// are none, or do not parse, are skipped, as crypto/x509 does. With system the roots of the system
-// are anchors as well. It fails when there is no anchor, or none in a text that is not empty.
+// ParseRoots reads the CERTIFICATE blocks of a PEM text; each is an anchor. It skips other blocks
+// and blocks that do not parse, as crypto/x509 does. With system the roots of the system are
+// anchors as well. It fails if there is no anchor, or none in a text that is not empty.
 func ParseRoots(text string, system bool) (*Set, error) {
 	s := &Set{}
 	if system {
@@ -68,7 +68,7 @@ func ParseRoots(text string, system bool) (*Set, error) {
 	return s, nil
 }
 
-// add adds the anchor c, unless it is there.
+// add adds the anchor c unless the set contains it.
 func (s *Set) add(c *x509.Certificate) {
 	for _, a := range s.all {
 		if bytes.Equal(a.der, c.Raw) {

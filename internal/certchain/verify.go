@@ -17,12 +17,12 @@ import (
 	"time"
 )
 
-// Bounds of one verification. Those above MaxWork hold before the first signature is checked.
+// Bounds of one verification. Those above MaxWork apply before the first signature check.
 const (
 	// MaxSent is the number of certificates that a peer may send, its own included.
 	MaxSent = 16
-	// MaxIssuers is the number of certificates that may come into question as the issuer of one:
-	// they have its issuer's name, a key of the right kind, and no other key identifier.
+	// MaxIssuers is the number of possible issuers of one certificate: certificates with its
+	// issuer's name, a key of the right kind, and no other key identifier.
 	MaxIssuers = 8
 	// MaxReach is the number of candidate certificates of a verification.
 	MaxReach = 32
@@ -44,21 +44,21 @@ var ErrWork = errors.New("verifying the certificate chain costs too much")
 
 // Request is one verification.
 type Request struct {
-	Sent    []*x509.Certificate // as the peer sent them, its own first
+	Sent    []*x509.Certificate // in the order of the peer, its own first
 	Usage   x509.ExtKeyUsage
 	DNSName string // the name that the first certificate must be valid for; "" = not checked
 	Now     time.Time
-	Memory  *Memory // of chains that were verified; nil = none
-	// Spend is called before each signature check with its cost in units. Its error ends the
-	// verification and is returned. nil = costs are not accounted for.
+	Memory  *Memory // verified chains; nil = none
+	// Spend is called before each signature check with its cost in units. Verification ends with
+	// its error. nil = no accounting.
 	Spend func(units int) error
-	// Accept makes the last decision about a chain that is valid; after an error the next chain is
-	// tried. nil = all are accepted.
+	// Accept makes the last decision about a valid chain. After an error Verify tries the next
+	// chain. nil = all are accepted.
 	Accept func(chain []*x509.Certificate) error
 }
 
-// Check fails with an ErrWork if a signature check with the key of the peer's own certificate
-// costs too much.
+// Check returns an ErrWork if a signature check with the key of the peer's own certificate costs
+// too much.
 func Check(leaf *x509.Certificate) error {
 	if cost := Cost(leaf); cost > MaxKeyCost {
 		return fmt.Errorf("%w: the key of a certificate costs %d units; allowed: %d", ErrWork, cost, MaxKeyCost)
@@ -66,7 +66,7 @@ func Check(leaf *x509.Certificate) error {
 	return nil
 }
 
-// Verify returns a chain from r.Sent[0], which must be there, to an anchor of s. It fails with an
+// Verify returns a chain from r.Sent[0], which must exist, to an anchor of s. It returns an
 // ErrWork, an error of crypto/x509, or the error of r.Spend or r.Accept.
 func (s *Set) Verify(r *Request) ([]*x509.Certificate, error) {
 	if len(r.Sent) > MaxSent {
@@ -90,8 +90,8 @@ func (s *Set) Verify(r *Request) ([]*x509.Certificate, error) {
 	return chain, err
 }
 
-// known returns the chain that was verified for the same certificates, nil if there is none or it
-// is not accepted any more.
+// known returns the chain that was verified for the same certificates. It returns nil if there is
+// none or it is no longer accepted.
 func (s *Set) known(key *[32]byte, r *Request) []*x509.Certificate {
 	if r.Memory == nil {
 		return nil
@@ -103,16 +103,16 @@ func (s *Set) known(key *[32]byte, r *Request) []*x509.Certificate {
 	return chain
 }
 
-// walk is a verification under way.
+// walk is one running verification.
 type walk struct {
 	*Request
 	set     *Set
-	issuers map[*x509.Certificate][]*x509.Certificate // candidates, by the certificate that they may have issued
+	issuers map[*x509.Certificate][]*x509.Certificate // possible issuers, by certificate
 	anchors []*x509.Certificate                       // among the certificates of the walk
 
 	spent int
 	tries int
-	below bool  // the chain that is accepted ends below a root of the system
+	below bool  // the accepted chain ends below a root of the system
 	fatal error // ends the walk
 	err   error // of the chains that were tried
 }
@@ -179,7 +179,7 @@ func (w *walk) candidates(c *x509.Certificate) (found []*x509.Certificate, err e
 	return found, err
 }
 
-// comesIntoQuestion reports whether issuer may have issued c, without a signature check.
+// comesIntoQuestion reports whether issuer may have issued c, without checking a signature.
 func comesIntoQuestion(issuer, c *x509.Certificate) bool {
 	authority := issuer.BasicConstraintsValid && issuer.IsCA || issuer.Version < 3 && !issuer.BasicConstraintsValid
 	sameKey := len(issuer.SubjectKeyId) == 0 || len(c.AuthorityKeyId) == 0 || bytes.Equal(issuer.SubjectKeyId, c.AuthorityKeyId)
@@ -206,7 +206,7 @@ func (w *walk) run() ([]*x509.Certificate, error) {
 	return nil, err
 }
 
-// climb returns the first chain that begins with path and is accepted; nil = there is none.
+// climb returns the first accepted chain that begins with path, nil if there is none.
 func (w *walk) climb(path []*x509.Certificate) []*x509.Certificate {
 	if w.tries++; w.tries > maxTries && w.fatal == nil {
 		w.fatal = fmt.Errorf("%w: more than %d chains come into question", ErrWork, maxTries)
@@ -240,12 +240,12 @@ func (w *walk) climb(path []*x509.Certificate) []*x509.Certificate {
 // systemCost is the assumed cost of a signature check with a root of the system.
 const systemCost = 4 * Unit
 
-// try has crypto/x509 verify one chain, which ends at an anchor, or at the certificate below a
-// root of the system.
+// try verifies one chain with crypto/x509. The chain ends at an anchor, or at the certificate below
+// a root of the system.
 //
-// crypto/x509 finds issuers by name and checks the signatures of all of them. So it gets copies
-// that are named after their position in the chain: each has one issuer. The copies of a chain
-// below a root of the system end with the real name.
+// crypto/x509 finds issuers by name and checks the signatures of all of them. Therefore it gets
+// copies that are named after their position in the chain, so that each has one issuer. The copies
+// of a chain below a root of the system end with the real name.
 func (w *walk) try(path []*x509.Certificate, below bool) []*x509.Certificate {
 	if w.fatal = namesBounded(path); w.fatal != nil {
 		return nil
@@ -318,7 +318,7 @@ func (w *walk) spend(cost int) error {
 	return w.Spend(cost)
 }
 
-// namesBounded fails with an ErrWork if a chain has more than MaxNames.
+// namesBounded returns an ErrWork if a chain has more than MaxNames.
 func namesBounded(path []*x509.Certificate) error {
 	n := 0
 	for _, c := range path {

@@ -34,7 +34,7 @@ type holder struct {
 
 var serial int64
 
-// issue makes a certificate that issuer signs, nil = it signs itself.
+// issue makes a certificate signed by issuer; nil = self-signed.
 func issue(t testing.TB, name string, key crypto.Signer, issuer *holder, change ...func(*x509.Certificate)) *holder {
 	t.Helper()
 	serial++
@@ -71,14 +71,14 @@ func certs(holders []*holder) (list []*x509.Certificate) {
 	return list
 }
 
-// verify returns the units that a verification has spent, and its result.
+// verify returns the units spent by a verification, and its result.
 func verify(s *Set, sent ...*x509.Certificate) (units int, err error) {
 	_, err = s.Verify(&Request{Sent: sent, Usage: x509.ExtKeyUsageAny, Now: time.Now(), Spend: func(n int) error { units += n; return nil }})
 	return units, err
 }
 
-// TestUsualChainsAreVerified checks that chains of real certificate authorities cost a part of the
-// budget only: cross-signed, renewed, and on the largest curve of crypto/x509.
+// TestUsualChainsAreVerified checks that chains of real certificate authorities use only a part of
+// the budget: cross-signed, renewed, and on the largest curve of crypto/x509.
 func TestUsualChainsAreVerified(t *testing.T) {
 	rsaKey := func(bits int) crypto.Signer {
 		key, err := rsa.GenerateKey(rand.Reader, bits)
@@ -104,8 +104,8 @@ func TestUsualChainsAreVerified(t *testing.T) {
 		if _, err := verify(rootsOf(root), certs(chain[:5])...); !errors.As(err, new(x509.UnknownAuthorityError)) {
 			t.Errorf("%s, one is missing: %v", name, err)
 		}
-		// Another root has signed the root, which is sent so; and the authority of the leaf has a
-		// newer certificate.
+		// A second root has cross-signed the root, and the client sends that certificate. The
+		// authority of the leaf has a newer certificate.
 		other := issue(t, "other", key(), nil, testcert.Authority)
 		crossed := issue(t, "root", root.key, other, testcert.Authority)
 		renewed := issue(t, "between 4", chain[1].key, chain[2], testcert.Authority)
@@ -155,7 +155,7 @@ func TestStrangersCostLittle(t *testing.T) {
 			t.Errorf("%d issuers: %d units, %v; want %d at most", n, units, err, most)
 		}
 	}
-	// A tenant's own authorities are no other: each of these may have issued the leaf.
+	// A tenant's own authorities are bounded, too: each of these may have issued the leaf.
 	var many []*holder
 	for range MaxIssuers + 1 {
 		many = append(many, issue(t, "same", on(t, elliptic.P256()), nil, testcert.Authority, func(c *x509.Certificate) { c.SubjectKeyId = []byte{1} }))
@@ -197,7 +197,7 @@ func TestCost(t *testing.T) {
 }
 
 // TestVerifyAgreesWithX509 makes random authorities that sign each other, some with equal names.
-// Verify finds a chain exactly if crypto/x509 does.
+// Verify finds a chain exactly if crypto/x509 finds one.
 func TestVerifyAgreesWithX509(t *testing.T) {
 	keys := make([]crypto.Signer, 5)
 	for i := range keys {
@@ -314,7 +314,7 @@ func TestSpendEndsVerification(t *testing.T) {
 	}
 }
 
-// BenchmarkStrangers is what it costs to refuse a client with n authorities on P-521.
+// BenchmarkStrangers measures the cost of refusing a client with n authorities on P-521.
 func BenchmarkStrangers(b *testing.B) {
 	root := issue(b, "root", on(b, elliptic.P256()), nil, testcert.Authority)
 	for _, n := range []int{90, MaxIssuers} {

@@ -16,7 +16,7 @@ type Answer struct {
 	Listener   Listener    `json:"listener"`
 	TLS        *TLS        `json:"tls,omitempty"`        // nil = the request is plain HTTP
 	Candidates []Candidate `json:"candidates"`           // routes that could have got it, in the order in which they are asked
-	MatchWork  int         `json:"matchWork,omitempty"`  // units of work to find the route, of routing.MatchWork; 0 = paths decide
+	MatchWork  int         `json:"matchWork,omitempty"`  // units of work of the search for the route, see routing.MatchWork; 0 = paths decide
 	More       int         `json:"more,omitempty"`       // candidates that are left out because there are too many
 	Route      *Route      `json:"route,omitempty"`      // that gets it; nil = none
 	Access     *Access     `json:"access,omitempty"`     // nil = the route restricts nobody
@@ -229,7 +229,7 @@ type Endpoint struct {
 	State    string `json:"state"`           // one of those above
 	Checked  bool   `json:"checked"`         // it has health checks
 	Sessions int64  `json:"sessions"`        // requests that are under way
-	Private  int64  `json:"private"`         // connections that are kept for one client connection each
+	Private  int64  `json:"private"`         // connections kept for one client connection each
 	Requests uint64 `json:"requests"`        // so far
 	Failures uint64 `json:"failures"`        // times it could not be connected so far
 	Protocol string `json:"protocol"`

@@ -31,9 +31,10 @@ func Bytes(text string, limits Limits) int {
 	return min(n*bytesPerInstruction+fixedBytes+len(text)*bytesPerByte, limits.Size)
 }
 
-// MostBytes returns no less than Bytes, and does not parse the expression.
+// MostBytes returns at least the result of Bytes, without parsing the expression.
 func MostBytes(text string, limits Limits) int {
-	if hasClasses(text) || strings.Contains(text, "{") { // classes of hundreds of ranges, or repetitions
+	// Classes may have hundreds of ranges.
+	if hasClasses(text) || strings.Contains(text, "{") {
 		return limits.Size
 	}
 	n := instructionsPerByte*len(text) + 2
@@ -45,10 +46,10 @@ func hasClasses(text string) bool {
 	return strings.Contains(text, `\p`) || strings.Contains(text, `\P`)
 }
 
-// What Bytes counts with.
+// Factors of Bytes.
 const (
 	bytesPerInstruction = 64
 	bytesPerByte        = 64 // of classes: a range or two for each byte
 	fixedBytes          = 512
-	instructionsPerByte = 2 // without repetitions: "*" has two, and most bytes have one or none
+	instructionsPerByte = 2 // without repetitions: "*" makes two, most bytes one or none
 )

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// Form is which part of an input an expression has to match.
+// Form selects the part of an input that an expression must match.
 type Form uint8
 
 // The forms. The zero value is Whole.
@@ -38,11 +38,12 @@ func Tenant() Limits { return Limits{Text: 1024, Instructions: 2048, Size: 64 <<
 // Operator returns the limits of expressions in options of the router.
 func Operator() Limits { return Limits{Text: 16 << 10, Instructions: 16 << 10, Size: 1 << 20} }
 
-// maxClasses is the number of Unicode classes in an expression, such as \pL: the parser copies a table of some KiB for each,
-// and sorts it where letter case is ignored.
+// maxClasses is the number of Unicode classes in an expression, such as \pL. The parser copies a
+// table of some KiB for each class, and sorts it if letter case is ignored.
 const maxClasses = 4
 
-// ErrTooLarge is the error of an expression beyond its limits. Its message has the figure and the limit.
+// ErrTooLarge is the error about an expression beyond its limits. Its message has the figure and
+// the limit.
 var ErrTooLarge = errors.New("regular expression is too large")
 
 // Expression is a compiled expression. It is immutable, and any number of goroutines may match
@@ -104,7 +105,7 @@ func (e *Expression) Instructions() int { return len(e.program) }
 // Size returns the memory of the expression in bytes, its text included.
 func (e *Expression) Size() int { return e.size }
 
-// Quote returns an expression that matches a text and nothing else.
+// Quote returns an expression that matches exactly text.
 func Quote(text string) string { return regexp.QuoteMeta(text) }
 
 // parseable rejects texts that take the parser more than linear time.
@@ -124,7 +125,7 @@ func parseable(text string) error {
 	return nil
 }
 
-// ignoresCase reports whether some group of text may have the flag i.
+// ignoresCase reports whether any group of text may have the flag i.
 func ignoresCase(text string) bool {
 	for {
 		_, rest, found := strings.Cut(text, "(?")
@@ -138,8 +139,8 @@ func ignoresCase(text string) bool {
 	}
 }
 
-// instructions returns an upper bound of the instructions that a tree compiles to, or some number
-// above most.
+// instructions returns an upper bound of the instructions that a tree compiles to. Above most the
+// result is just some number above most.
 func instructions(tree *syntax.Regexp, most int) int {
 	return treeSize(tree, most) + 2 // the failing instruction and the match
 }

@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// plenty is a budget that no test uses up unless it wants to.
+// plenty is a budget that is never used up by accident.
 const plenty = 1 << 30
 
-// same compares an expression with package regexp on an input.
+// same compares an expression with package regexp on one input.
 func same(t *testing.T, text string, input []byte) {
 	t.Helper()
 	for form, oracle := range []string{`(?s)\A(?:` + text + `)\z`, text} {
 		want, err := regexp.Compile(oracle)
 		if _, alone := regexp.Compile(text); err != nil || alone != nil {
-			continue // "a)|(b" is no expression by itself
+			continue // "a)|(b" is no expression on its own
 		}
 		e, err := New(text, Form(form), Tenant())
 		if err != nil {
@@ -218,8 +218,8 @@ func TestTheEndOfAnExpressionDecidesEarly(t *testing.T) {
 	}
 }
 
-// BenchmarkStep measures a step of several worst programs. The budgets of routing are figured by
-// the slowest.
+// BenchmarkStep measures a step of several worst programs. The budgets of routing are based on the
+// slowest one.
 func BenchmarkStep(b *testing.B) {
 	input := []byte(strings.Repeat("aé", 10<<10))
 	for name, text := range map[string]string{

@@ -15,17 +15,17 @@ const (
 	Undecided               // the budget was used up; callers must not treat it as No
 )
 
-// prefixWork is the number of bytes of a literal prefix that are compared in the time of one step.
+// prefixWork is the number of bytes of a literal prefix that take as long as one step.
 const prefixWork = 64
 
-// wideWork is the steps that looking a code point beyond ASCII up in a class takes.
+// wideWork is the number of steps charged for a class lookup of a code point beyond ASCII.
 const wideWork = 3
 
 // endOfText is the code point before and after an input.
 const endOfText rune = -1
 
-// Machine is the memory of matching: two sets of instructions. One goroutine at a time uses it.
-// The zero value is ready.
+// Machine is the working memory of a match: two sets of instructions. One goroutine at a time uses
+// it. The zero value is ready.
 type Machine struct {
 	now, next threads
 	stack     []uint16
@@ -36,7 +36,7 @@ type Machine struct {
 	most      int // steps that this match may take
 }
 
-// threads is a set of instructions that costs nothing to empty (Briggs and Torczon 1993).
+// threads is a set of instructions that is cleared in constant time (Briggs and Torczon 1993).
 type threads struct {
 	dense  []uint16
 	sparse []uint16
@@ -61,8 +61,8 @@ func (m *Machine) fit(n int) {
 	m.stack = make([]uint16, 0, n)
 }
 
-// Match matches input and takes the steps that it took off budget. The result is Undecided if the
-// budget would become negative; it is 0 then.
+// Match matches input and subtracts its steps from budget. If the budget would become negative, it
+// is set to 0 and the result is Undecided.
 func (e *Expression) Match(m *Machine, input []byte, budget *int) Result {
 	if *budget -= 1 + len(e.prefix)/prefixWork; *budget < 0 {
 		*budget = 0
@@ -139,8 +139,8 @@ func (in *instruction) takes(r rune, m *Machine) bool {
 	return false
 }
 
-// add adds an instruction, and those that it leads to without consuming anything, to a set. True:
-// the input matches.
+// add adds an instruction to a set, and those that it leads to without consuming input. It returns
+// true if the input matches.
 func (e *Expression) add(m *Machine, to *threads, i uint16) bool {
 	m.stack = append(m.stack[:0], i)
 	for len(m.stack) > 0 {

@@ -139,7 +139,7 @@ func skip(p *syntax.Prog, i uint32) uint16 {
 	return uint16(i) //nolint:gosec // limits keep programs shorter than 65,536 instructions
 }
 
-// findRest marks the loops of ".*" at the end of the expression: from there on every input matches.
+// findRest marks the loops of ".*" at the end of the expression: from there every input matches.
 func (e *Expression) findRest() {
 	for i := range e.program {
 		in := &e.program[i]
@@ -167,7 +167,7 @@ func (e *Expression) takePrefix() {
 		at = &e.program[e.start]
 	}
 	var prefix []rune
-	for at.operation == opRune && at.character != utf8.RuneError { // which invalid UTF-8 matches, too
+	for at.operation == opRune && at.character != utf8.RuneError { // invalid UTF-8 matches it, too
 		prefix = append(prefix, at.character)
 		e.start = at.out
 		at = &e.program[e.start]

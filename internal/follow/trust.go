@@ -34,10 +34,10 @@ type TrustConfig struct {
 	// HTTPProxy is what revocation lists are fetched through, NoProxy the hosts they are fetched from directly, see
 	// clientcert.Downloader.
 	HTTPProxy, NoProxy string
-	// Targets judges where revocation lists are fetched from; nil = nothing does.
+	// Targets judges the sources of revocation lists; nil = no check.
 	Targets  *target.Guard
 	Log      *zap.Logger   // required
-	Problems *problem.List // receives files that cannot be used; nil = none are reported
+	Problems *problem.List // receives unusable files; nil = none are reported
 }
 
 // systemAuthorities are where systems keep the authorities they trust, the place of the HAProxy router first.

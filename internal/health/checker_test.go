@@ -34,7 +34,8 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	r := &rig{t: t, net: memnet.New(1), reg: balancer.NewRegistry()}
 	t.Cleanup(r.net.Close)
 	r.pool = r.reg.Pool("ns/app")
-	r.targets = []balancer.Target{{ID: "another", Addr: testaddr.Parse("10.255.0.1:8080"), Weight: 1}} // a single one is not checked
+	// A single server is not checked.
+	r.targets = []balancer.Target{{ID: "another", Addr: testaddr.Parse("10.255.0.1:8080"), Weight: 1}}
 	cfg := Config{Loop: reactor.NewOn(r.net, reactor.Config{}), Seed: 7, Changed: func(c *balancer.Check, up bool, why Result) {
 		r.changes = append(r.changes, fmt.Sprint(c.Endpoint().Addr().Addr(), " ", up, " ", why.Outcome))
 	}}

@@ -44,7 +44,7 @@ type Plan struct {
 type Config struct {
 	Log       *zap.Logger
 	Problems  *problem.List // nil = nobody asks
-	Targets   *target.Guard // judges where revocation lists are fetched from; nil = nothing does
+	Targets   *target.Guard // judges the sources of revocation lists; nil = no check
 	Stdout    io.Writer     // for lines of the access log
 	Connected func() (plain, secure int64)
 }

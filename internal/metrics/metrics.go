@@ -67,7 +67,7 @@ type Source struct {
 	Changed time.Time
 	// Tables is how many were published. Making them took Compile in sum, and having requests find them Publish.
 	Tables uint64
-	// Waiting is how many objects wait for a later table.
+	// Waiting returns the number of objects that wait for a later table.
 	Waiting          int
 	Compile, Publish time.Duration
 	// Propagation is from the arrival of objects until what follows from them is served; nil: nobody has measured it.

@@ -24,11 +24,11 @@ const (
 type Memory struct {
 	most       int64
 	used       atomic.Int64 // entries of all shards, unused ones too
-	namespaces atomic.Int64 // that have a table that remembers anything
+	namespaces atomic.Int64 // namespaces with a table that has entries
 
 	mu     shared.Mutex
 	tables map[*Table]struct{} // those that remember anything
-	spaces map[string]*space   // by namespace; those that have a table among these
+	spaces map[string]*space   // namespaces with a table
 }
 
 // space is a namespace, whose tables have one share together.

@@ -19,8 +19,9 @@ func (f *Front) Equal(g *Front) bool {
 	return slices.Equal(f.Hosts, g.Hosts) && slices.Equal(f.At, g.At) && slices.Equal(f.NodePorts, g.NodePorts) && slices.Equal(f.Replicas, g.Replicas)
 }
 
-// Own is the set of addresses and ports on which the router itself listens. A connection to one of them comes back as
-// a client connection of the router, or reaches its admin port from inside. An Own is immutable; a nil *Own is empty.
+// Own is the set of addresses and ports on which the router itself listens. A connection to one of
+// them comes back as a client connection of the router, or reaches its admin port from inside. An
+// Own is immutable; a nil *Own is empty.
 type Own struct {
 	exact      map[netip.AddrPort]struct{} // listeners on one address
 	ports      map[uint16]struct{}         // listeners on all addresses of the machine
@@ -28,8 +29,8 @@ type Own struct {
 	hosts      map[netip.Addr]struct{}     // addresses that lead to the router on every port
 }
 
-// NewOwn returns the Own of a router with these listeners, on a machine whose interfaces have these addresses. A listener
-// with an unspecified or invalid address listens on all of them.
+// NewOwn returns the Own of a router with these listeners, on a machine whose interfaces have these
+// addresses. A listener with an unspecified or invalid address listens on all of them.
 func NewOwn(listening []netip.AddrPort, interfaces []netip.Addr) *Own {
 	o := &Own{
 		exact: map[netip.AddrPort]struct{}{}, ports: map[uint16]struct{}{},
@@ -61,8 +62,8 @@ func (o *Own) With(listening []netip.AddrPort, interfaces []netip.Addr) *Own {
 	return next
 }
 
-// WithFronts returns an Own with the places of Services. o may be nil and does not change; it is returned if there are
-// none.
+// WithFronts returns an Own with the places of Services. o may be nil and does not change; it is
+// returned if there are none.
 func (o *Own) WithFronts(fronts []*Front) *Own {
 	if len(fronts) == 0 {
 		return o
@@ -97,8 +98,8 @@ func (o *Own) Equal(p *Own) bool {
 	return maps.Equal(o.exact, p.exact) && maps.Equal(o.ports, p.ports) && maps.Equal(o.interfaces, p.interfaces) && maps.Equal(o.hosts, p.hosts)
 }
 
-// Differs returns a sketch of the addresses of which only one of both has some port. Sets of ports that differ concern
-// all addresses.
+// Differs returns a sketch of the addresses of which only one of both has some port. Sets of ports
+// that differ concern all addresses.
 func (o *Own) Differs(p *Own) Sketch {
 	if o == nil || p == nil {
 		return All
@@ -140,8 +141,8 @@ func (o *Own) Sketch() Sketch {
 	return s
 }
 
-// LeadsTo reports whether one of these ports of an address is the router's own. Loopback addresses lead elsewhere on each
-// machine.
+// LeadsTo reports whether one of these ports of an address is the router's own. Loopback addresses
+// lead elsewhere on each machine.
 func (o *Own) LeadsTo(ip netip.Addr, ports []uint16) bool {
 	if o == nil || !ip.IsValid() || ip.Unmap().IsLoopback() || ip.IsUnspecified() {
 		return false
@@ -154,8 +155,8 @@ func (o *Own) LeadsTo(ip netip.Addr, ports []uint16) bool {
 	return false
 }
 
-// leads reports whether the router listens at an address, or at the IPv4 address in it. ip is in the form that plain
-// returns.
+// leads reports whether the router listens at an address, or at the IPv4 address in it. ip is in
+// the form that plain returns.
 func (o *Own) leads(ip netip.Addr, port uint16) bool {
 	if o.has(netip.AddrPortFrom(ip, port)) {
 		return true
@@ -189,8 +190,9 @@ func (o *Own) has(at netip.AddrPort) bool {
 // plain returns an address without its zone, and an IPv4-mapped one as IPv4.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// Sketch is a small superset of a set of addresses: one of 64 bits for each of them, and one for each IPv4
-// address within it. Two sets that have an address in common have sketches that meet. The zero value is no address.
+// Sketch is a small superset of a set of addresses: one of 64 bits for each of them, and one for
+// each IPv4 address within it. Two sets that have an address in common have sketches that meet. The
+// zero value is no address.
 type Sketch uint64
 
 // All is the Sketch of all addresses.

@@ -46,8 +46,8 @@ func (cc *clientConn) breach() {
 	}
 }
 
-// connectionOptions lists the fields of a request that are for the next hop only: a client that sends Upgrade or TE has to
-// (RFC 9110 sections 7.8 and 10.1.4). nil = there are none.
+// connectionOptions lists the fields of a request that are for the next hop only: a client that
+// sends Upgrade or TE has to (RFC 9110 sections 7.8 and 10.1.4). nil = there are none.
 func connectionOptions(h *proxy.Head, te bool) []byte {
 	switch {
 	case te && h.Upgrade != nil:

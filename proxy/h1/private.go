@@ -28,8 +28,9 @@ func (cc *clientConn) claim() {
 	}
 }
 
-// judge looks for connection authentication in a response head, before anything is done with the connection. A response without
-// a challenge, 401 or 407, can only complete the login of its own request.
+// judge looks for connection authentication in a response head, before anything is done with the
+// connection. A response without a challenge, 401 or 407, can only complete the login of its own
+// request.
 func (cc *clientConn) judge() {
 	status := cc.rs.head.Status
 	challenge := status == 401 || status == 407

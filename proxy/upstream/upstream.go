@@ -36,10 +36,11 @@ type Pools struct {
 // New joins the connections of a loop.
 func New(http1 HTTP1, http2 HTTP2) *Pools { return &Pools{http1, http2} }
 
-// Acquire implements proxy.Upstreams. An endpoint is spoken to in HTTP/2 if it is configured so, or may select it in the TLS
-// handshake; what it will select is known only after the handshake, and may change with its next version, so that idle
-// connections of both protocols will do. Upgrades go by HTTP/1.1, which alone has them (RFC 9113 section 8.6). So do requests that
-// authenticate their connection, unless the endpoint speaks HTTP/2 only.
+// Acquire implements proxy.Upstreams. An endpoint is spoken to in HTTP/2 if it is configured so, or
+// may select it in the TLS handshake; what it will select is known only after the handshake, and
+// may change with its next version, so that idle connections of both protocols will do. Upgrades go
+// by HTTP/1.1, which alone has them (RFC 9113 section 8.6). So do requests that authenticate their
+// connection, unless the endpoint speaks HTTP/2 only.
 func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) proxy.Upstream {
 	if ex.NeedsHTTP1() || e.Protocol() != protocol.HTTP2 && !e.TLS().Offers(protocol.HTTP2) {
 		return ps.http1.Acquire(e, ex, fresh)

@@ -26,10 +26,11 @@ const (
 	maxRedirections = 5
 )
 
-// Downloader returns a Fetch for an Updater: HTTP without TLS, which lists do not need since they are signed, and which
-// could not be verified without other lists. A list may take a minute, and 64 MiB in DER or 16 MiB in PEM. httpProxy is the
-// URL of a proxy, "" = none, noProxy the hosts, domains and addresses that it is not used for, separated by commas. guard
-// judges the addresses that are connected to, redirections included, but for that of the proxy; nil = none is judged.
+// Downloader returns a Fetch for an Updater: HTTP without TLS, which lists do not need since they
+// are signed, and which could not be verified without other lists. A list may take a minute, and 64
+// MiB in DER or 16 MiB in PEM. httpProxy is the URL of a proxy, "" = none, noProxy the hosts,
+// domains and addresses that it is not used for, separated by commas. guard judges the addresses
+// that are connected to, redirections included, but for that of the proxy; nil = none is judged.
 func Downloader(httpProxy, noProxy string, guard *target.Guard) func(ctx context.Context, address string) ([]byte, error) {
 	return newDownloader(httpProxy, noProxy, guard).fetch
 }

@@ -51,12 +51,14 @@ func (s *scope) equal(o *scope) bool {
 	return slices.Equal(s.points, o.points) && s.onlyUser == o.onlyUser && s.onlyAuthority == o.onlyAuthority && s.unintelligible == o.unintelligible
 }
 
-// ParseLists reads revocation lists: one in DER, or any number in PEM, where other blocks are skipped. One that does not
-// end, does not parse or says things that must be understood and are not is an error; so is finding none. Lists of changes only
-// (RFC 5280 section 5.2.4) and those that do not say when the next one comes (section 5.1.2.5) are errors too.
+// ParseLists reads revocation lists: one in DER, or any number in PEM, where other blocks are
+// skipped. One that does not end, does not parse or says things that must be understood and are not
+// is an error; so is finding none. Lists of changes only (RFC 5280 section 5.2.4) and those that do
+// not say when the next one comes (section 5.1.2.5) are errors too.
 //
-// The authorities of b authenticate the lists. A list that none of them has signed is kept as it is, up to 512 KiB, until a
-// client shows an authority that has; a longer one is an error. nil: there are no authorities yet.
+// The authorities of b authenticate the lists. A list that none of them has signed is kept as it
+// is, up to 512 KiB, until a client shows an authority that has; a longer one is an error. nil:
+// there are no authorities yet.
 func ParseLists(data []byte, b *Bundle) ([]*List, error) {
 	if len(data) > 0 && data[0] == tagSequence {
 		l, err := parseList(data, b)

@@ -232,8 +232,9 @@ func only(all map[string]string, wanted func(key string) bool) map[string]string
 // idledAt is the annotation of a service whose pods were stopped until it is used.
 const idledAt = "idling.alpha.openshift.io/idled-at"
 
-// trimService leaves the addresses of a Service, the node ports, and the ports of an idled one or of one that has other
-// addresses than those of the cluster. With ports its type and its ports stay in any case.
+// trimService keeps the addresses and node ports of a Service. It keeps the ports if the Service is
+// idled or has other than cluster addresses. If ports is set, it always keeps the type and the
+// ports.
 func trimService(o *corev1.Service, ports bool) {
 	if o.Labels[gatewayv1.GatewayNameLabelKey] != "" { // somebody's own, whose addresses and ports are read
 		trimManaged(&o.ObjectMeta)

@@ -142,7 +142,8 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// TestServicesThatAreNotIdled are reported by one object if they have no address: only that they exist counts.
+// TestServicesThatAreNotIdled checks that Services without an address are reported as one and the
+// same object: only their existence matters.
 func TestServicesThatAreNotIdled(t *testing.T) {
 	a := newFakeAPI(t)
 	a.put(serviceOf("ns", "a"))

@@ -9,8 +9,9 @@ import (
 // Sink gets what a stream receives. Inside any of its calls every method of every Stream may be called. After OnClosed
 // the Session knows the Stream no more and it may be used for another.
 type Sink interface {
-	// OnHead presents a head, which is in Stream.Block until the stream ends or the next head. f is a fault that is answered
-	// rather than reset, or none. end: no body follows, and OnEnd does not come.
+	// OnHead presents a head, which is in Stream.Block until the stream ends or the next head. f is
+	// a fault that is answered rather than reset, or none. end: no body follows, and OnEnd does not
+	// come.
 	OnHead(f h2frame.Fault, end bool)
 	// OnData presents body bytes, valid for the call.
 	OnData(p []byte)
