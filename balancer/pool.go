@@ -76,7 +76,7 @@ type set struct {
 	slots     *slots
 	tree      atomic.Pointer[tree] // of the loads, nil = there is none yet
 	shift     uint64               // added to the cursor of the pool
-	quota     *quota               // of cfg.Scope, nil = there is no limit, or it is the pool's alone
+	quota     *quota               // of cfg.Scope; nil = no limit, or the pool is its only user
 	limit     int32                // requests of a server at a time, 0 = any number; as cfg has it
 	algorithm Algorithm            // as cfg has it
 }

@@ -23,7 +23,7 @@ type quotaSlot struct {
 	quota    *quota
 	inFlight atomic.Int64
 	turn     atomic.Uint32
-	servers  atomic.Pointer[[]*Server] // of all pools of the quota that may use it; changed with quota.mu held
+	servers  atomic.Pointer[[]*Server] // that share the quota; changed with quota.mu held
 }
 
 // quota returns the quota of a configuration, nil for none, and adds one user. The caller holds

@@ -31,7 +31,7 @@ type Server struct {
 	ejections atomic.Int32          // since the last good answer
 	ejected   atomic.Bool
 	traffic   atomic.Pointer[Traffic]   // nil = no request was sent yet
-	slot      atomic.Pointer[quotaSlot] // of its pool's quota, nil = no quota yet; keeps a Server at two cache lines
+	slot      atomic.Pointer[quotaSlot] // nil = no quota yet; keeps a Server at two cache lines
 }
 
 func clampWeight(w int) uint32 { return uint32(min(max(w, 0), MaxWeight)) }

@@ -120,7 +120,7 @@ type Config struct {
 	Targets *target.Guard
 	Status  status.Reporter // takes the status of routes; nil = it is only shown
 	HoldOff time.Duration   // quiet to wait for after a change that is not the first; 0 = 10 ms
-	Ceiling time.Duration   // longest time changes can put off handling, where they are many; 0 = 250 ms
+	Ceiling time.Duration   // longest time that changes can delay their handling; 0 = 250 ms
 	// SecretWait is the longest time the first table, and later a route without a
 	// certificate to go on with, waits for a secret; 0 = 10 s.
 	SecretWait time.Duration

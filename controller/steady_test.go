@@ -22,7 +22,7 @@ func TestSteadyChanges(t *testing.T) {
 		most  int
 	}{
 		{"few", 7 * time.Millisecond, 1000 / 21, 1000/20 + 1},
-		{"many", 100 * time.Microsecond, 3, 60}, // 4 times the waiting objects, in batches of batchBudget
+		{"many", 100 * time.Microsecond, 3, 60}, // 4 times the objects, in batches of batchBudget
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := routing.NewStore()

@@ -36,10 +36,10 @@ func (ex *Exchange) retryAsked(f Fault) bool {
 	return true
 }
 
-// mayAsk reports whether the route's retry policy allows another attempt after f, and takes it
-// from the retry budget of the pool. A request that an endpoint may have acted on is sent again
-// only if its method allows it (RFC 9110 section 9.2.2), whatever the configuration. It is not
-// sent again if it has passed this router before: attempts would multiply with each pass.
+// mayAsk reports whether the route's retry policy allows another attempt after f, and charges it to
+// the retry budget of the pool. A request that an endpoint may have processed is retried only if
+// its method allows it (RFC 9110 section 9.2.2), whatever the configuration. A request that has
+// passed this router before is not retried, because attempts would multiply with each pass.
 func (ex *Exchange) mayAsk(f Fault) bool {
 	switch f {
 	case FaultConnect, FaultTLS:
@@ -90,8 +90,8 @@ func (ex *Exchange) afterBackoff(now int64) {
 	ex.resume(now)
 }
 
-// resume chooses a server for an attempt that the route asks for. When all servers have failed the
-// request, the one that failed first may have recovered.
+// resume chooses a server for an attempt of the route's retry policy. If all servers have failed
+// the request, it tries again the one that failed first, which may have recovered.
 func (ex *Exchange) resume(now int64) {
 	ex.state = stateChoose
 	ex.leavePlace()

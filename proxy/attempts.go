@@ -41,9 +41,9 @@ type attemptsState struct {
 	ticket      ratelimit.Ticket
 	lease       balancer.Lease
 	tried       triedServers
-	refused     int // servers that could not be connected, or took the request and did not answer
+	refused     int // servers without a connection, or without a response to the request
 	made        int // attempts so far
-	unprocessed int // of those: that an endpoint said it did not process
+	unprocessed int // of those, attempts that an endpoint declared unprocessed
 	trace       TraceRef
 	span        *openSpan         // nil = it is not sampled
 	fault       Fault             // of the last attempt
@@ -61,7 +61,7 @@ type attemptsState struct {
 	headIn, headOut   uint64                   // see headSize
 	bytesIn, bytesOut uint64                   // of bodies and of the tunnel
 	counted           struct{ in, out uint64 } // bytes of all that are counted already
-	among             int64                    // requests and tunnels of the route's object when it began, this one included
+	among             int64                    // requests and tunnels of its object, itself too
 	opened            *openTunnel              // nil = it is no tunnel
 	tunnelled         bool                     // it became one
 }
@@ -215,8 +215,8 @@ func (a *attempts) dropLease() {
 	}
 }
 
-// elsewhere sends a request that an endpoint took and did not answer to another endpoint, if there
-// is one. That happens when a pod stops with connections in its backlog. It happens once to a
+// elsewhere retries a request that an endpoint accepted without responding at another endpoint, if
+// there is one. That happens when a pod stops with connections in its backlog. It happens once per
 // request, so that a request that crashes pods crashes two at most.
 func (a *attempts) elsewhere() bool {
 	a.refused++

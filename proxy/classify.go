@@ -6,16 +6,16 @@ type kind uint8
 
 const (
 	kindPlain       kind = iota
-	kindHop              // ends at this hop, or is made anew by the codec
-	kindIdentity         // only the router may speak it
+	kindHop              // ends at this hop, or the codec makes a new one
+	kindIdentity         // only the router may set it
 	kindHost             //
 	kindCookie           //
 	kindForwarded        // X-Forwarded-* and Forwarded
 	kindUpgrade          //
 	kindSetCookie        //
 	kindTE               //
-	kindGuarded          // end-to-end whatever Connection says
-	kindHops             // the same, and counted
+	kindGuarded          // end-to-end, whatever Connection lists
+	kindHops             // as kindGuarded, and counted
 	kindCredentials      // may authenticate the connection
 )
 

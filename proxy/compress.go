@@ -21,9 +21,9 @@ func NewCompression(types string) *Compression {
 	return &Compression{types: strings.Fields(strings.ToLower(types))}
 }
 
-// The bounds of compressors, of about 600 KiB each.
+// Limits of compressors, of about 600 KiB each.
 const (
-	maxCompressors  = 64 // in use by a loop, shared by namespaces; further responses go out uncompressed
+	maxCompressors  = 64 // in use by a loop, shared by namespaces; beyond that, no compression
 	keptCompressors = 8  // kept for later responses
 )
 
@@ -50,8 +50,8 @@ func (c *compressor) end() []byte {
 	return c.out.Bytes()
 }
 
-// compressor returns a compressor for a response of a namespace, nil when the share of the
-// namespace is in use.
+// compressor returns a compressor for a response of a namespace, nil if the share of the namespace
+// is in use.
 func (w *Worker) compressor(namespace string) *compressor {
 	if !w.compressing.Take(namespace, 1) {
 		w.Reached(bound.Compressors)
@@ -68,7 +68,7 @@ func (w *Worker) compressor(namespace string) *compressor {
 	return c
 }
 
-// freeCompressor returns a compressor to the worker and to the share of the namespace.
+// freeCompressor returns a compressor to the worker and its place to the share of the namespace.
 func (w *Worker) freeCompressor(c *compressor, namespace string) {
 	w.compressing.Give(namespace, 1)
 	if len(w.compressors) < keptCompressors {

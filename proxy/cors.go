@@ -5,8 +5,8 @@ import (
 	"turnout/routing/cors"
 )
 
-// preflight responds to a CORS preflight. False: the request is none; its origin is kept for the
-// response.
+// preflight responds to a CORS preflight and returns true. For another request it keeps the origin
+// for the response and returns false.
 func (ex *Exchange) preflight() bool {
 	h := ex.req
 	ex.origin = field.Get(h.Fields, "origin")

@@ -11,12 +11,12 @@ import (
 // counters are written by the loop alone and read by anybody.
 type counters struct {
 	_                         [64]byte
-	requests                  uint64 // begun; those that ended are the sum of reasons
+	requests                  uint64 // begun; the requests that ended are the sum of reasons
 	tunnels                   uint64
 	retries                   uint64
 	unretried                 uint64
-	private                   uint64 // connections that became private; of those: that were kept, and that ended
-	privateKept, privateEnded uint64
+	private                   uint64 // connections that became private
+	privateKept, privateEnded uint64 // of those: kept ones, and kept ones that ended
 	reasons                   [reasonCount]uint64
 	copies                    [copyOutcomes]uint64
 	ports                     [2]portCounters

@@ -19,7 +19,7 @@ func (ex *Exchange) ResponsePath() detached.Conn {
 	return ex.down.Plain()
 }
 
-// RequestPath is the same for the rest of the request body, once neither a copy nor another
+// RequestPath is ResponsePath for the rest of the request body, once neither a copy nor another
 // attempt needs it.
 func (ex *Exchange) RequestPath() detached.Conn {
 	if ex.state != stateSend && ex.state != stateBody || ex.up == nil || ex.repeatable() || ex.copies != nil || ex.upFull || ex.held {

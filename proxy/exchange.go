@@ -49,7 +49,7 @@ type exchangeState struct {
 	// The decision.
 	table *routing.Table
 	up    Upstream
-	body  *keptBody   // body bytes that were sent and are kept for another attempt; nil without any
+	body  *keptBody   // sent body bytes, kept for another attempt; nil = none
 	gzip  *compressor // of the response body, nil = it goes out as it is
 
 	lastUp, lastDown int64        // when either side last moved
@@ -66,7 +66,7 @@ type exchangeState struct {
 	cookie         []byte // value of the sticky cookie, nil without one
 	inserted       bool   // the answer sets it
 	interimBytes   int    // of fields of interim responses, see maxInterimBytes
-	interimWork    int    // that restrict has done for them, see header.MaxWork
+	interimWork    int    // work of restrict for them, see header.MaxWork
 	uniqueID       []byte
 	traceState     []byte            // tracestate of the client, as far as it is passed on
 	traceRandom    bool              // the client says that the id of its trace is random
@@ -203,7 +203,9 @@ func (ex *Exchange) requestData(p []byte) {
 	}
 	ex.bytesIn += uint64(len(p))
 	ex.countLongBody()
-	if ex.up == nil { // the codec went on in spite of Pause: the bytes are lost, and send refuses the request
+	// Without an endpoint, the codec has ignored Pause. The bytes are lost, and send refuses the
+	// request.
+	if ex.up == nil {
 		return
 	}
 	ex.lastDown = ex.cfg.Clock.Now()
@@ -409,11 +411,11 @@ func (ex *Exchange) drop(f Fault) {
 	}
 }
 
-// Uploads reports whether a body is to be sent, now or later.
+// Uploads reports whether a request body is still to be sent.
 func (ex *Exchange) Uploads() bool { return !ex.reqEnd || len(ex.kept()) > 0 }
 
-// NeedsHTTP1 reports whether only HTTP/1.1 can carry the request: it asks for another protocol, or
-// the pod refused it over HTTP/2 for that reason (RFC 9113 section 7, HTTP_1_1_REQUIRED).
+// NeedsHTTP1 reports whether only HTTP/1.1 can carry the request. Such a request is an upgrade, or
+// the pod required HTTP/1.1 for it (RFC 9113 section 7, HTTP_1_1_REQUIRED).
 func (ex *Exchange) NeedsHTTP1() bool { return ex.req.Upgrade != nil || ex.http1 }
 
 // RequireHTTP1 notes that the pod refused the request over HTTP/2. UpstreamFault follows.

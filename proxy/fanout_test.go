@@ -11,8 +11,8 @@ import (
 )
 
 // TestReturnedRequestsDoNotMultiply checks that copies and retries are made at the first pass
-// through the router only. A mirrored copy and a request that returns through a route both carry
-// the hop of this router.
+// through the router only. Mirrored copies and requests that return through a route carry the hop
+// of this router.
 func TestReturnedRequestsDoNotMultiply(t *testing.T) {
 	for _, returned := range []bool{false, true} {
 		r := newRuleRig(t, func(s *routing.RuleSpec) {
@@ -85,8 +85,8 @@ func TestCopyEndsAtTheHeadOfItsResponse(t *testing.T) {
 	}
 }
 
-// TestNamespacesHaveSharesOfEachPool checks that a namespace that uses as much of a pool as it can
-// leaves some to another. Its requests continue without the pool.
+// TestNamespacesHaveSharesOfEachPool checks that a namespace that takes all it can of a pool leaves
+// some to another namespace. Its own requests continue without the pool.
 func TestNamespacesHaveSharesOfEachPool(t *testing.T) {
 	gzipped := func(r *rig) bool {
 		r.ready()
@@ -96,7 +96,7 @@ func TestNamespacesHaveSharesOfEachPool(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		most int
-		some func(r *rig) bool // begins something that takes a place, and reports whether it did
+		some func(r *rig) bool // takes a place, and reports whether it got one
 		rule func(s *routing.RuleSpec)
 	}{
 		"compressors": {maxCompressors, gzipped, nil},
@@ -141,7 +141,7 @@ func TestNamespacesHaveSharesOfEachPool(t *testing.T) {
 				r.ex.Request(h, end)
 				ok := c.some(r)
 				r.heard()
-				if name == "backoff" { // the budget of retries is no part of this
+				if name == "backoff" { // without the budget of retries
 					r.clock.now += int64(100 * time.Millisecond)
 				}
 				return ok

@@ -93,7 +93,7 @@ func (a *attempts) record(rec *Record, reason Reason) {
 	if a.made > 0 {
 		s := a.lease.Server()
 		if s == nil {
-			s = a.tried.last() // no other one was there
+			s = a.tried.last() // no other server was available
 		}
 		if s != nil {
 			rec.Via, rec.Server, rec.Endpoint = s, s.ID(), s.Endpoint().Addr()

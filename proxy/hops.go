@@ -37,16 +37,15 @@ func (w *Worker) mark(h *Head) { h.addField("cdn-loop", w.loopID) }
 
 // Streams and datagrams have no field for a hop, except the TTL of IP. Like a packet router,
 // Turnout forwards them with a lower TTL than they arrived with. Address translation and load
-// balancers that forward packets keep it, and so do other instances of Turnout. A proxy between
-// two hops that ends connections resets it.
+// balancers that forward packets keep the TTL. A proxy that ends connections resets it.
 const (
-	maxTTL   = 64 // a higher TTL of clients counts as this: systems begin with 64, 128 or 255
-	hopTTL   = 7  // taken off per hop: maxHops of them are possible, fewer if there are routers of packets between them
+	maxTTL   = 64 // higher TTLs of clients count as this; systems begin with 64, 128 or 255
+	hopTTL   = 7  // subtracted per hop for maxHops hops; packet routers in between leave fewer
 	leastTTL = 4  // of forwarded packets, so that they reach the endpoint
 )
 
 // nextTTL returns the TTL of the connection or session to an endpoint. received is the TTL of the
-// client's packets, 0 = not known. ok is false after too many hops.
+// client's packets, 0 = unknown. ok is false after too many hops.
 func nextTTL(received uint8) (ttl uint8, ok bool) {
 	if received == 0 || received > maxTTL {
 		received = maxTTL

@@ -143,7 +143,8 @@ func (ex *Exchange) reply(reason Reason, body []byte) {
 	if ex.cfg.ReasonHeader && reason != ReasonMonitor {
 		h.addField(reasonField, constant(reason.String()))
 	}
-	s, _ := ex.responsePolicy(localSection, h) // after a panic the response goes out as far as it is complete
+	// After a panic the response goes out with the fields set so far.
+	s, _ := ex.responsePolicy(localSection, h)
 	h.ContentLength = int64(len(body))
 	if !ex.reqEnd || ex.w.draining {
 		h.Close = true
@@ -170,8 +171,8 @@ func (ex *Exchange) reply(reason Reason, body []byte) {
 // reasonField is where answers of the router's own say why they are.
 const reasonField = "x-turnout-reason"
 
-// Refusal is the response to a request that never became an exchange. Both results are valid until
-// the next call.
+// Refusal returns the response to a request that never became an exchange. Both results are valid
+// until the next call.
 func (w *Worker) Refusal(status int) (s Section, page []byte) {
 	h := &w.refusal
 	text, media := Page(status)
@@ -184,7 +185,7 @@ func (w *Worker) Refusal(status int) (s Section, page []byte) {
 	return Section{head: h}, constant(text)
 }
 
-// Page is the body of a response that the router makes, and its media type.
+// Page returns the body of a response that the router makes, and its media type.
 func Page(status int) (body, contentType string) { return pageFor(status), "text/html" }
 
 func pageFor(status int) string {

@@ -10,15 +10,14 @@ import (
 )
 
 // A copy of a request is collected while the request passes, and is sent once the request is
-// complete: nothing of a request waits for a copy. Each copy is an Exchange of its own without a
-// client and with a route of its own (routing.Mirror). It ends with the head of the response.
+// complete. No request waits for a copy. Each copy is an Exchange of its own, without a client and
+// with its own route (routing.Mirror). It ends with the head of the response.
 const (
-	mirroredBody = 128 << 10 // bytes of a request's body; a request with more is not copied
+	mirroredBody = 128 << 10 // body bytes of a request that is copied; longer requests are not
 	maxMirrored  = 4 << 20   // bytes of all copies of a worker, shared by namespaces
 	maxCopies    = 1024      // copies of a worker, shared by namespaces
 
-	// A response that is complete within these leaves its connection usable; otherwise that is
-	// closed.
+	// Limits of the rest of a response. A longer rest closes the connection.
 	copyRest  = 16 << 10              // bytes after the head
 	copyGrace = 50 * time.Millisecond // time after the head
 )
@@ -26,7 +25,7 @@ const (
 // requestCopy is a request for mirrors, whose memory is its own.
 type requestCopy struct {
 	w         *Worker
-	namespace string // of the route, which has its share of copies and of their memory
+	namespace string // of the route; its share includes the copies and their memory
 	users     int    // the exchange that is being copied, and the copies
 	head      Head
 	arena     field.Arena
@@ -36,10 +35,9 @@ type requestCopy struct {
 	to        []*routing.Mirror
 }
 
-// copyRequest begins the copies for those mirrors of the route that take the request. The rule has
-// changed the request already, a backend has not; ip is for X-Forwarded-For. A request that has
-// been at this router before is not copied, whether it is a copy itself or has come back by a
-// route.
+// copyRequest begins the copies for the mirrors of the route. The rule has changed the request
+// already, a backend has not. ip is for X-Forwarded-For. A request that has passed this router
+// before is not copied, whether it is a copy or came back through a route.
 func (ex *Exchange) copyRequest(h *Head, ip []byte) {
 	if ex.cfg.Rehearse || h.Upgrade != nil {
 		return
@@ -91,7 +89,7 @@ func (w *Worker) newCopy() *requestCopy {
 	return c
 }
 
-// hold counts n bytes more and reports whether the share of the namespace allows them.
+// hold counts n more bytes and reports whether the share of the namespace allows them.
 func (c *requestCopy) hold(n int) bool {
 	if n > 0 && !c.w.mirrored.Take(c.namespace, n) {
 		return false
@@ -100,7 +98,7 @@ func (c *requestCopy) hold(n int) bool {
 	return true
 }
 
-// clone copies a head. It reports whether that was within the bounds.
+// clone copies a head, and reports whether the copy is within the limits.
 func (c *requestCopy) clone(h *Head) bool {
 	n := len(h.Method) + len(h.Target) + len(h.Authority) + len(h.Path) + len(h.Query)
 	for i := range h.Fields {
@@ -136,8 +134,8 @@ func (ex *Exchange) copyData(p []byte) {
 	}
 }
 
-// dropCopies gives up the copies of a request that is not complete: a bound was reached, or the
-// request has ended before.
+// dropCopies removes the copies of an incomplete request, because of a bound or because the request
+// has ended.
 func (ex *Exchange) dropCopies() {
 	c := ex.copies
 	ex.copies = nil
@@ -237,8 +235,8 @@ func (ex *Exchange) copyHead(h *Head, end bool) {
 	}
 }
 
-// copyDone ends a copy whose response has begun. A connection with the rest of it is closed, or its
-// stream reset.
+// copyDone ends a copy after the head of its response. If more of the response follows than the
+// limits allow, the connection is closed or its stream reset.
 func (ex *Exchange) copyDone() {
 	ex.abandon()
 	ex.account(ReasonOK)

@@ -9,21 +9,21 @@ import (
 	"turnout/internal/wire/protocol"
 )
 
-// DefaultPrivateConnections is how many private connections a worker keeps. A namespace has half at
-// most, see package share.
+// DefaultPrivateConnections is the number of private connections of a worker. A namespace gets at
+// most half of them, see package share.
 const DefaultPrivateConnections = 8192
 
 // Limits of private connections.
 const (
-	maxPrivateClient  = 4  // that are kept, of a client connection: one for each pool
-	maxPrivateWaiting = 32 // requests that wait for a private connection
+	maxPrivateClient  = 4  // kept connections of a client connection, one per pool
+	maxPrivateWaiting = 32 // requests that wait for one private connection
 )
 
 // PrivateConn is an upstream connection that belongs to one client connection. Its codec
 // implements it.
 type PrivateConn interface {
-	// Take binds the idle connection to ex. It returns nil if the connection cannot be used any
-	// more; it is closed then.
+	// Take binds the idle connection to ex. If the connection is no longer usable, Take closes it
+	// and returns nil.
 	Take(ex *Exchange) Upstream
 	// Close closes the idle connection.
 	Close()
@@ -34,8 +34,8 @@ type PrivateConn interface {
 // connection. The zero value is empty.
 type PrivateSet struct{ first *Private }
 
-// Private is the hold of a client connection on one upstream connection. Its scope is a pool: a
-// login counts for the route and backend where it was made.
+// Private is the hold of a client connection on one upstream connection. It applies to one pool: a
+// login is valid for its route and backend.
 type Private struct {
 	next    *Private
 	set     *PrivateSet // nil = the client connection has ended
@@ -46,13 +46,13 @@ type Private struct {
 	space   string      // namespace of the route
 	waiting []*Exchange // for the connection, the oldest first
 	busy    bool        // an exchange uses the connection
-	midway  int64       // until when it waits for the next step of a login, of the worker's clock; 0 = it does not
+	midway  int64       // deadline for the next step of a login, of the worker's clock; 0 = none
 	idle    list.Node[Private]
 	usedAt  int64 // when it became idle, of the worker's clock
 }
 
-// Close ends the hold on all connections, because the client connection ends. Idle ones are
-// closed; a busy one is closed after its exchange.
+// Close ends the hold on all connections when the client connection ends. It closes idle ones; a
+// busy one closes after its exchange.
 func (s *PrivateSet) Close() {
 	for p := s.first; p != nil; {
 		next := p.next
@@ -89,12 +89,12 @@ func (s *PrivateSet) size() (n int) {
 }
 
 // Authenticates reports whether the request has credentials that authenticate its connection. Such
-// a request uses HTTP/1.1 and a connection that no other client has used, or will use.
+// a request needs HTTP/1.1 and a connection of its client's own.
 func (ex *Exchange) Authenticates() bool { return ex.credentials }
 
-// Claim makes the connection that ex uses private. It returns nil if the connection is not kept
-// for the client's next request: it has to be closed after the response. Codecs call it at the
-// first sign of connection authentication, in either direction.
+// Claim makes the connection of ex private. It returns nil if the connection is not kept for the
+// client; then it must be closed after the response. Codecs call it at the first sign of connection
+// authentication, in either direction.
 func (ex *Exchange) Claim(c PrivateConn) *Private {
 	w, set := ex.w, ex.client.Private
 	ex.claimed = true
@@ -114,8 +114,7 @@ func (ex *Exchange) Claim(c PrivateConn) *Private {
 	return p
 }
 
-// leastUsed returns the idle connection of the client that was used least recently, nil without
-// one.
+// leastUsed returns the least recently used idle connection of the client, nil without one.
 func (s *PrivateSet) leastUsed() (least *Private) {
 	for p := s.first; p != nil; p = p.next {
 		if !p.busy && (least == nil || p.usedAt < least.usedAt) {
@@ -125,12 +124,12 @@ func (s *PrivateSet) leastUsed() (least *Private) {
 	return least
 }
 
-// maxEvicted is how many idle connections a namespace gives up for a new one. More than one is
-// necessary if other namespaces have taken of its share meanwhile.
+// maxEvicted is the number of idle connections that a namespace gives up for a new one. Several are
+// necessary if the share of the namespace has shrunk because of others.
 const maxEvicted = 2
 
-// takePrivate takes a private connection from the share of a namespace. A login that has just
-// begun needs its connection more than an idle client, whose user can log in anew.
+// takePrivate takes a private connection from the share of a namespace. A new login takes
+// precedence over an idle client, whose user can log in again.
 func (w *Worker) takePrivate(space string) bool {
 	for range maxEvicted {
 		if w.private.Take(space, 1) {
@@ -144,7 +143,7 @@ func (w *Worker) takePrivate(space string) bool {
 	return w.private.Take(space, 1)
 }
 
-// evict closes an idle connection for another one. It reports false if p is nil.
+// evict closes an idle connection in favour of another one. It returns false if p is nil.
 func (w *Worker) evict(p *Private) bool {
 	if p == nil {
 		return false
@@ -165,9 +164,9 @@ func (p *Private) rest() {
 	l.Push(&p.idle, p)
 }
 
-// Return gives the connection back after a complete response. It reports whether the connection is
-// kept; its caller closes it otherwise. midway: the response asks for the next step of a login. A
-// waiting request may have taken the connection when Return returns.
+// Return returns the connection after a complete response. It reports whether the connection is
+// kept; otherwise the caller must close it. midway means that the response expects the next step of
+// a login. When Return returns, a waiting request may already use the connection.
 func (p *Private) Return(midway bool) (kept bool) {
 	if p.set == nil {
 		return false
@@ -191,14 +190,14 @@ func (p *Private) Return(midway bool) (kept bool) {
 	return true
 }
 
-// reserved reports whether the connection waits for the next step of a login, which ex is not. An
-// HTTP/1.1 client sends one request at a time, so that its next request is the next step, or the
-// end of the login.
+// reserved reports whether the connection waits for the next step of a login and ex is not that
+// step. An HTTP/1.1 client sends one request at a time, so its next request is the next step or
+// ends the login.
 func (p *Private) reserved(ex *Exchange) bool {
 	return p.midway != 0 && !ex.continues && ex.multiplexed() && ex.cfg.Clock.Now() < p.midway
 }
 
-// give has ex use the idle connection. It reports false if the connection has ended.
+// give assigns the idle connection to ex. It returns false if the connection has ended.
 func (p *Private) give(ex *Exchange) bool {
 	up := p.conn.Take(ex)
 	if up == nil {
@@ -226,7 +225,8 @@ func (p *Private) Ended() {
 	}
 	increment(&p.w.counts.privateEnded, 1)
 	p.server.Traffic().Private.Add(-1)
-	if waiting := slices.Clone(p.waiting); len(waiting) > 0 { // not at once: the caller is in the middle of its own end
+	// Later, because the caller is still ending its own exchange.
+	if waiting := slices.Clone(p.waiting); len(waiting) > 0 {
 		p.w.cfg.Clock.Post(func() {
 			for _, ex := range waiting {
 				if ex.awaits == p {
@@ -245,15 +245,15 @@ func (p *Private) leave(ex *Exchange) {
 	}
 }
 
-// usePrivate sends the request on the private connection of the client, or has it wait for that.
-// It reports false if the request needs another connection. A gRPC call does: it cannot use
-// HTTP/1.1.
+// usePrivate sends the request on the private connection of the client, or makes it wait for that
+// connection. It returns false if the request needs another connection, as gRPC calls do: they
+// cannot use HTTP/1.1.
 func (ex *Exchange) usePrivate() bool {
 	p := ex.client.Private.of(ex.pool)
 	switch {
 	case p == nil || ex.grpc():
 		return false
-	case p.server != ex.lease.Server(): // its server takes no more requests
+	case p.server != ex.lease.Server(): // the server takes no more requests
 		if !p.busy {
 			p.conn.Close()
 		}
@@ -271,8 +271,8 @@ func (ex *Exchange) usePrivate() bool {
 	return true
 }
 
-// resign ends the wait for the private connection: the request uses another one, which is closed
-// after its response if it authenticates.
+// resign ends the wait for the private connection. The request uses another connection, which
+// closes after its response if the request authenticates it.
 func (ex *Exchange) resign() {
 	was, heeded := ex.enter(eventReady)
 	if heeded {
@@ -282,8 +282,8 @@ func (ex *Exchange) resign() {
 	ex.w.leave(was)
 }
 
-// privateCookie returns the sticky value of the server that the client has a private connection to,
-// else the cookie that the client sent: a login stays with its server.
+// privateCookie returns the sticky value for the server of the client's private connection, because
+// a login stays with its server. Without such a connection it returns the cookie of the client.
 func (ex *Exchange) privateCookie(cookie []byte) []byte {
 	if ex.client.Private.any() {
 		return ex.privateServer(cookie)
@@ -304,7 +304,7 @@ func (ex *Exchange) privateServer(cookie []byte) []byte {
 // multiplexed reports whether the client may send other requests before this one is answered.
 func (ex *Exchange) multiplexed() bool { return ex.req.Spoken == protocol.HTTP2 }
 
-// privateState is what an exchange knows of private connections.
+// privateState is the private-connection state of an exchange.
 type privateState struct {
 	anonymous   bool     // no field of the request can be credentials
 	credentials bool     // the request authenticates its connection

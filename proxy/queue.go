@@ -7,9 +7,9 @@ import (
 	"turnout/internal/bound"
 )
 
-// maxWaiting is how many exchanges and relays of a worker wait for a server or for their next
-// attempt. Namespaces share it. A request without a place is answered 503, and one that has failed
-// is not sent again.
+// maxWaiting is the number of exchanges and relays of a worker that may wait for a server or for
+// their next attempt. Namespaces share it. Without a place, a new request gets 503 and a failed one
+// is not retried.
 const maxWaiting = 8192
 
 // takePlace takes a place among the waiting requests, if the share of the namespace has one left.
@@ -22,7 +22,7 @@ func (a *attempts) takePlace() bool {
 	return true
 }
 
-// leavePlace gives the place back. It may be called without one.
+// leavePlace returns the place, if the exchange has one.
 func (a *attempts) leavePlace() {
 	if a.placed {
 		a.placed = false

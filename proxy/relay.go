@@ -151,8 +151,8 @@ func (r *Relay) Stands(now *routing.Route) bool {
 	return false
 }
 
-// TTL returns the TTL of packets to the endpoint. It is lower than that of the client's packets,
-// so that a route that leads back to the router ends. It is known after Admit.
+// TTL returns the TTL of packets to the endpoint. It is lower than that of the client's packets, so
+// that a loop through the router ends. It is known after Admit.
 func (r *Relay) TTL() uint8 { return r.ttl }
 
 // Idle is the silence that ends the connection.

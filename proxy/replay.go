@@ -9,9 +9,9 @@ import (
 // Limits of the request bodies that are kept for another attempt, in bytes.
 const (
 	largeBody   = 16 << 10  // of one request
-	refusedBody = 128 << 10 // of one request while its endpoint may refuse it and has not opened the window
+	refusedBody = 128 << 10 // of a request that its endpoint may refuse, before it opens the window
 
-	// DefaultKeptBodies is the value of Config.KeptBodies when that is 0.
+	// DefaultKeptBodies is the default of Config.KeptBodies.
 	DefaultKeptBodies = 4 << 20
 )
 
@@ -30,8 +30,8 @@ func bodySize(n int) (step, size int) {
 }
 
 // keptBody holds the body bytes of a request that were sent before its response has begun. It
-// belongs to one exchange, and only that exchange gives it back: whether a request can be sent
-// again never changes because of another request.
+// belongs to one exchange, and only that exchange releases it. So no other request can change
+// whether a request is repeatable.
 type keptBody struct {
 	b         []byte // its capacity is one of bodySize
 	namespace string // charged for it
@@ -47,8 +47,8 @@ type bodies struct {
 // Kept returns the memory of the request bodies that are kept for another attempt, in bytes.
 func (w *Worker) Kept() int { return w.bodies.share.Used() }
 
-// lend returns an empty body with space for n bytes, at most refusedBody; nil if the namespace has
-// used up its share.
+// lend returns an empty body with space for n bytes, at most refusedBody. It returns nil if the
+// namespace has used up its share.
 func (s *bodies) lend(namespace string, n int) *keptBody {
 	step, size := bodySize(n)
 	if !s.share.Take(namespace, size) {
@@ -70,8 +70,7 @@ func (s *bodies) giveBack(k *keptBody) {
 	s.free[step].Put(k)
 }
 
-// trim leaves the memory of unused bodies to the collector, except for as many as were used since
-// the last call.
+// trim releases the memory of unused bodies, except for as many as were used since the last call.
 func (s *bodies) trim() {
 	for i := range s.free {
 		s.free[i].Trim()
@@ -90,15 +89,15 @@ func (ex *Exchange) kept() []byte {
 	return nil
 }
 
-// repeatable reports whether an attempt can send the request from its first byte: everything that
-// was taken of it from the client is at hand. It is derived from the bytes themselves, so that no
-// event can make it true again or contradict it.
+// repeatable reports whether an attempt can send the request from its first byte: all body bytes
+// received from the client are available. It is computed from the bytes themselves, so that no
+// event can contradict it.
 func (ex *Exchange) repeatable() bool {
 	return !ex.trailed && ex.bytesIn == 0 || ex.copied != nil || !ex.trailed && ex.bytesIn == uint64(len(ex.kept()))
 }
 
-// keep stores body bytes that are about to be sent. If there is no space for them, or no use, the
-// exchange gives up what it has kept and is not repeatable from then on.
+// keep stores body bytes before they are sent. If there is no space or no use for them, the
+// exchange releases its kept bytes and is no longer repeatable.
 func (ex *Exchange) keep(p []byte) {
 	may, asked := ex.up.MayRefuse()
 	most := refusedBody
@@ -106,7 +105,8 @@ func (ex *Exchange) keep(p []byte) {
 		most = largeBody
 	}
 	k := ex.body
-	if !may && !ex.idemp || k != nil && len(k.b) > most { // an HTTP/1.1 server never declares a request unprocessed
+	// An HTTP/1.1 server never declares a request unprocessed.
+	if !may && !ex.idemp || k != nil && len(k.b) > most {
 		ex.forgetBody()
 		return
 	}
@@ -122,8 +122,8 @@ func (ex *Exchange) keep(p []byte) {
 	ex.body.b = append(ex.body.b, p...)
 }
 
-// reserve makes space for n bytes in the kept body. False: the namespace has used up its share,
-// and the body is as before.
+// reserve makes space for n bytes in the kept body. It returns false if the namespace has used up
+// its share; the body does not change then.
 func (ex *Exchange) reserve(n int) bool {
 	s, k := &ex.w.bodies, ex.body
 	if k != nil && n <= cap(k.b) {
@@ -141,8 +141,8 @@ func (ex *Exchange) reserve(n int) bool {
 	return true
 }
 
-// forgetBody gives the kept body back. Unless nothing was taken of the body, the exchange is not
-// repeatable any more.
+// forgetBody releases the kept body. The exchange stays repeatable only if no body byte has been
+// received.
 func (ex *Exchange) forgetBody() {
 	if k := ex.body; k != nil {
 		ex.body = nil
@@ -150,7 +150,7 @@ func (ex *Exchange) forgetBody() {
 	}
 }
 
-// repeat sends the kept body once more. True: the endpoint takes no more for now.
+// repeat sends the kept body again. It returns true if the endpoint is congested.
 func (ex *Exchange) repeat(up Upstream) (full bool) {
 	full = up.Body(ex.kept())
 	if ex.reqEnd && ex.up == up {

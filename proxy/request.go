@@ -95,7 +95,7 @@ func addForwardedFor(h *Head, policy routing.ForwardedPolicy, ip []byte) {
 	}
 }
 
-// Fields that stripRequest has found: the first two are for settle.
+// Fields that stripRequest has found. The first two are for settle.
 const (
 	specialCookie uint8 = 1 << iota
 	specialForwarded
@@ -211,8 +211,8 @@ func (ex *Exchange) settle(h *Head, pol *routing.Policy, seen *forwardedSeen) (c
 	return cookie
 }
 
-// apply carries header actions out on a head. All lists for one message share the budget left.
-// False: the budget is used up.
+// apply carries out header actions on a head. All lists for one message share the budget left. It
+// returns false if the budget is used up.
 func (ex *Exchange) apply(a *header.Actions, h *Head, left *header.Budget) bool {
 	return ex.act((*header.Actions).Apply, a, h, left)
 }

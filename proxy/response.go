@@ -9,8 +9,8 @@ import (
 	"turnout/routing/header"
 )
 
-// responsePolicy is the one way of a header section to a client. h becomes the section that the
-// client gets; failed says why it cannot be sent, ReasonOK if it can. By kind:
+// responsePolicy is the only way of a header section to a client. It turns h into the section for
+// the client. failed is the reason why it cannot be sent, or ReasonOK. By kind:
 //
 //	                       interim, trailers   final                        local
 //	fields of this hop     removed             dropped                      removed
@@ -42,7 +42,8 @@ func (ex *Exchange) responsePolicy(kind sectionKind, h *Head) (s Section, failed
 	return s, failed
 }
 
-// stripResponse removes the fields of the hop that ends here. cookies: the response sets cookies.
+// stripResponse removes the fields of the incoming hop. cookies reports whether the response sets
+// cookies.
 func (ex *Exchange) stripResponse(h *Head) (cookies bool) {
 	kept := h.Fields[:0]
 	for _, f := range h.Fields {
@@ -113,7 +114,7 @@ func (ex *Exchange) restrict(kind sectionKind, h *Head) Reason {
 	return ReasonOK
 }
 
-// localFields completes a response that the router makes.
+// localFields completes a response made by the router.
 func (ex *Exchange) localFields(h *Head) {
 	ex.stripResponse(h)
 	if ex.route == nil {
@@ -130,9 +131,8 @@ func (ex *Exchange) localFields(h *Head) {
 
 const hstsField = "strict-transport-security"
 
-// finalFields turns the head of an endpoint's response into the one that the client gets. The
-// router's cookie comes after everything that the pod or a route sets, so that none of them can
-// change it.
+// finalFields turns the head of an endpoint's response into the client's head. It adds the router's
+// cookie last, so that neither the pod nor a route can change it.
 func (ex *Exchange) finalFields(h *Head) (failed Reason) {
 	pol, cfg := ex.route.Policy(), ex.cfg
 	ex.headOut = answerHeadSize(h)
@@ -149,7 +149,7 @@ func (ex *Exchange) finalFields(h *Head) (failed Reason) {
 		h.Fields = pol.CORS.Answer(h.Fields, ex.origin)
 	}
 	if route, backend, router := ex.responseLists(); route != nil || backend != nil || router != nil {
-		cookies = true // they may set one
+		cookies = true // the actions may set a cookie
 		left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
 		for _, a := range [...]*header.Actions{route, backend, router} {
 			if a != nil && !ex.apply(a, h, &left) {
@@ -166,7 +166,8 @@ func (ex *Exchange) finalFields(h *Head) (failed Reason) {
 	return ReasonOK
 }
 
-// setSession replaces the router's session cookie or field in h. cookies: h may set the cookie.
+// setSession replaces the router's session cookie or field in h. cookies means that h may set the
+// cookie.
 func (ex *Exchange) setSession(h *Head, pol *routing.Policy, cookies bool) {
 	switch {
 	case pol.SessionHeader.IsSet():
@@ -179,7 +180,7 @@ func (ex *Exchange) setSession(h *Head, pol *routing.Policy, cookies bool) {
 	}
 }
 
-// addCookie adds the cookie or field that leads the client's next request to the same server.
+// addCookie adds the cookie or field that selects the same server for the client's next request.
 func (ex *Exchange) addCookie(h *Head, pol *routing.Policy) {
 	ex.inserted = true
 	value := ex.lease.Server().Cookie()

@@ -41,7 +41,7 @@ type rig struct {
 
 	pooled    bool   // Acquire gives an upstream at once
 	congested bool   // Body says so, of either half
-	unread    bool   // Congested says so, of the client
+	unread    bool   // result of Congested of the client
 	may       bool   // MayRefuse says so
 	agrees    bool   // Upgrade does
 	onDown    func() // called when the answer is complete, or broken off

@@ -39,21 +39,21 @@ const (
 // Bounds of the interim responses to one request. They are optional for clients (RFC 9110 section
 // 15.2), so an endpoint cannot make the router hold more of them.
 const (
-	// MaxInterim is how many interim responses an endpoint may send before a final one.
+	// MaxInterim is the number of interim responses that an endpoint may send before a final one.
 	MaxInterim = 16
-	// maxInterimBytes is how many bytes of names and values of fields go to the client. Interim
-	// responses beyond it are dropped, but for 100 (Continue), which goes on without fields.
+	// maxInterimBytes is the limit of names and values of fields that go to the client. Interim
+	// responses beyond it are dropped, except 100 (Continue), which is sent without fields.
 	maxInterimBytes = 64 << 10
 )
 
-// smallHead is the largest final head or trailer section, in bytes of names and values, that is
-// sent while the client takes no output. So streams of a connection do not delay each other's
-// responses, and queue no more than their bodies.
+// smallHead is the size of the largest final head or trailer section that is sent while the client
+// takes no output, in bytes of names and values. So streams of a connection do not delay each
+// other's responses, and queue no more than their bodies.
 const smallHead = 4 << 10
 
-// Holds reports that a response head has to wait because the client does not take its output. The
-// upstream is paused then. The codec presents the head again after Resume; DropInterim is for one
-// of 1xx that cannot wait. 100 (Continue) and 101 never wait.
+// Holds reports whether a response head has to wait because the client does not take its output. It
+// pauses the upstream then. The codec presents the head again after Resume. If an interim head
+// cannot wait, the codec calls DropInterim. 100 (Continue) and 101 never wait.
 func (ex *Exchange) Holds(h *Head) bool {
 	if ex.state != stateSend || h.Status == 100 || h.Status == 101 || !ex.down.Congested() {
 		return false
@@ -78,7 +78,7 @@ func (ex *Exchange) HoldsTrailers(fields []Field) bool {
 	return true
 }
 
-// fieldBytes are the bytes of names and values of fields.
+// fieldBytes returns the bytes of names and values of fields.
 func fieldBytes(fields []Field) (n int) {
 	for i := range fields {
 		n += len(fields[i].Name) + len(fields[i].Value)
@@ -98,7 +98,7 @@ func (ex *Exchange) responseInformational(h *Head) {
 		ex.Reached(bound.InterimResponses)
 	}
 	switch {
-	case h.Status == 100: // the client may wait for it with its body (RFC 9110 section 10.1.1)
+	case h.Status == 100: // the client may wait for it (RFC 9110 section 10.1.1)
 		if spent || ex.down.Congested() {
 			h.Fields = h.Fields[:0]
 		}
@@ -139,10 +139,10 @@ func (ex *Exchange) responseTrailers(fields []Field) (Section, Reason) {
 	return ex.responsePolicy(trailerSection, h)
 }
 
-// requestTrailers is the one way of a request's trailers to an endpoint. It removes the fields
-// that the request policy removes, replaces or adds in a head, so that trailers say nothing that a
-// head could not. Trailers that would cost too much are dropped: a recipient may do without them
-// (RFC 9110 section 6.5.1).
+// requestTrailers is the only way of a request's trailers to an endpoint. It removes the fields
+// that the request policy removes, replaces or adds in a head, so that trailers carry nothing that
+// a head could not. Trailers that would cost too much are dropped: they are optional for a
+// recipient (RFC 9110 section 6.5.1).
 func (ex *Exchange) requestTrailers(fields []Field) Section {
 	if len(fields) == 0 || ex.route == nil {
 		return Section{}

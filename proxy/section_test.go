@@ -51,7 +51,7 @@ func TestOnlyThePolicyMakesSections(t *testing.T) {
 	}
 }
 
-// informational presents an interim response and returns whether it was taken.
+// informational presents an interim response and reports whether it was taken.
 func (r *rig) informational(status int, fields ...string) bool {
 	h := &Head{Status: status, Minor: 1, Fields: fieldLines(fields...)}
 	if r.ex.Holds(h) {
@@ -142,7 +142,7 @@ func TestInterimResponsesHaveAShare(t *testing.T) {
 }
 
 // TestSectionsThatCostTooMuch checks header actions that exceed an exchange's budget for interim
-// responses or trailers: the client does not get that section.
+// responses or trailers. The client does not get that section.
 func TestSectionsThatCostTooMuch(t *testing.T) {
 	var list []header.Action
 	for i := range 400 {

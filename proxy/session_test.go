@@ -139,7 +139,7 @@ func TestListenersDecideWhatIsMisdirected(t *testing.T) {
 	}
 }
 
-// carried returns the name of the session's field, or none.
+// carried returns the name of the session's field, or the zero value.
 func carried(header bool) (name field.CarriedName) {
 	if header {
 		name, _ = field.NewCarriedName("X-Session")

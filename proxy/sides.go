@@ -32,7 +32,7 @@ type Half interface {
 	// that takes them slowly is waited for, one that takes none is not.
 	Progress() (taken uint64, left int)
 	// Plain returns the connection to which the kernel may copy body bytes unchanged. The zero
-	// value means that Body takes them.
+	// value means that Body must be used.
 	Plain() detached.Conn
 	// Spliced reports that the kernel copied n body bytes to the connection of Plain.
 	Spliced(n uint64)
@@ -44,7 +44,7 @@ type Downstream interface {
 	Half
 	// Head sends the final head; end means that no body follows.
 	Head(s Section, end bool)
-	// Congested reports that the client does not take its output. Exchange.DownstreamDrained
+	// Congested reports whether the client does not take its output. Exchange.DownstreamDrained
 	// follows when it does.
 	Congested() bool
 	// Informational sends a 1xx head other than 101.
@@ -111,11 +111,10 @@ type Client struct {
 	Agreed protocol.Protocol // on by ALPN; HTTP1 also when nothing was, though a client may speak HTTP/2 by prior knowledge
 	// Negotiated says that Agreed was agreed on.
 	Negotiated bool
-	// Private has the private connections of the client connection; nil: no connection is kept for
-	// it.
+	// Private holds the private connections of the client connection. nil = none is kept for it.
 	Private *PrivateSet
-	Own     bool // it is the router itself, which asks whether requests are answered
-	// TTL is that of the packets of a stream or datagram session on arrival; 0 = not known. See
+	Own     bool // the router's own request, which measures whether the loop responds
+	// TTL is the TTL of the packets of a stream or datagram session on arrival; 0 = unknown. See
 	// nextTTL.
 	TTL uint8
 

@@ -3,8 +3,8 @@ package proxy
 import "turnout/balancer"
 
 // triedServers holds the servers that have failed a request, the latest last. It belongs to the
-// exchange and outlives the leases, so that no choice can return a failed server by losing track of
-// it. It holds balancer.MaxExclude servers; a further one replaces the one that failed first.
+// exchange and outlives the leases, so no later choice can return a failed server. It holds
+// balancer.MaxExclude servers; a further one replaces the one that failed first.
 type triedServers struct {
 	servers [balancer.MaxExclude]*balancer.Server
 	n       int
@@ -28,7 +28,7 @@ func (t *triedServers) forget() {
 // list returns the servers, valid until the next change.
 func (t *triedServers) list() []*balancer.Server { return t.servers[:t.n] }
 
-// last returns the server that failed last, nil if none has.
+// last returns the server that failed last, nil if there is none.
 func (t *triedServers) last() *balancer.Server {
 	if t.n == 0 {
 		return nil

@@ -82,8 +82,8 @@ func TestRetriesPreferUntriedPods(t *testing.T) {
 	}
 }
 
-// wrongChoice says why a pod may not be asked after those that have failed, in their order; "" if
-// it may.
+// wrongChoice returns the reason why a pod must not be chosen after the failed ones, given in
+// order. "" = it may be chosen.
 func wrongChoice(failed []byte, pod byte, pods int) string {
 	if len(failed) == 0 || pods == 1 {
 		return ""

@@ -16,9 +16,9 @@ func idempotent(method []byte) bool {
 	return false
 }
 
-// Replayable reports whether the request may be sent again although an endpoint may have acted on
-// it: its method allows that, and it has no body, or everything that was sent of the body is kept.
-// A step of a login is not sent again: it counts on its own connection only.
+// Replayable reports whether the request may be retried although an endpoint may have processed it.
+// Its method allows a retry, and it has no body, or all sent body bytes are kept. A step of a login
+// is not retried: it is valid on its own connection only.
 func (ex *Exchange) Replayable() bool {
 	return ex.idemp && !ex.credentials && ex.repeatable() && (ex.reqEnd || len(ex.kept()) > 0)
 }
@@ -29,7 +29,8 @@ func (ex *Exchange) connect(fresh bool) {
 		ex.beginLimited()
 	}
 	if ex.claimed = false; !ex.anonymous {
-		ex.credentials, ex.continues = field.AuthenticatesConnection(ex.req.Fields) // nothing changes them later
+		// Nothing changes the credentials later.
+		ex.credentials, ex.continues = field.AuthenticatesConnection(ex.req.Fields)
 	}
 	if !fresh && ex.client.Private.any() && ex.usePrivate() {
 		return
@@ -77,9 +78,9 @@ func (ex *Exchange) hold() {
 	}
 }
 
-// send sends the request from its first byte: the head and the kept body. It is the only place
-// that begins a request, and it checks, however the exchange got here, that nothing of the request
-// is missing. Otherwise it answers 500.
+// send sends the request from its first byte: the head and the kept body. It is the only place that
+// begins a request. In every state it checks that nothing of the request is missing; otherwise it
+// answers 500.
 func (ex *Exchange) send(up Upstream) {
 	if !ex.repeatable() {
 		up.Abort(FaultCanceled)
@@ -100,7 +101,7 @@ func (ex *Exchange) send(up Upstream) {
 		full = ex.repeat(up)
 	}
 	if ex.downFull && ex.up == up {
-		up.Pause() // after interim responses of an attempt before
+		up.Pause() // it may be paused by interim responses of an earlier attempt
 	}
 	switch {
 	case ex.up != up:

@@ -47,8 +47,8 @@ func TestKeptBodyBelongsToItsExchange(t *testing.T) {
 	}
 }
 
-// TestGrowthBeyondTheShareEndsTheKeeping checks that a kept body that cannot grow is given up while
-// its attempt runs. The request is then not sent again.
+// TestGrowthBeyondTheShareEndsTheKeeping checks that a kept body that cannot grow is released while
+// its attempt runs. The request is then not retried.
 func TestGrowthBeyondTheShareEndsTheKeeping(t *testing.T) {
 	r := newRig(t, func(c *Config, _ *routing.RouteSpec) { c.KeptBodies = 5 << 10 })
 	r.ask("PUT / -")
@@ -65,9 +65,9 @@ func TestGrowthBeyondTheShareEndsTheKeeping(t *testing.T) {
 	r.ended(ReasonUpstreamReset, 502)
 }
 
-// TestIncompleteRequestIsNotSent calls send with requests of which a part is gone: bytes or
-// trailers that came while no endpoint could take them. Codecs do not do that; if one does, the
-// request is answered 500, and the endpoint gets nothing.
+// TestIncompleteRequestIsNotSent calls send with incomplete requests: bytes or trailers are lost
+// because they came while no endpoint could take them. Codecs prevent that. If a codec fails to,
+// the request is answered 500, and the endpoint gets nothing.
 func TestIncompleteRequestIsNotSent(t *testing.T) {
 	for name, lose := range map[string]func(r *rig){
 		"data":     func(r *rig) { r.ex.RequestData([]byte("lost")) },

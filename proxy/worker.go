@@ -74,8 +74,8 @@ type Config struct {
 
 	Recent *Recent // nil = no exchange is remembered
 
-	// PrivateConnections is how many upstream connections a worker keeps private, each for one
-	// client connection; 0 = DefaultPrivateConnections.
+	// PrivateConnections is the number of private upstream connections of a worker;
+	// 0 = DefaultPrivateConnections.
 	PrivateConnections int
 
 	// Rehearse has a worker decide about requests and connections without anything that others would notice: no limit counts them, no
@@ -87,13 +87,13 @@ type Config struct {
 	// others go on. nil: it is a panic like any other.
 	Panicked func(v any, stack []byte)
 
-	// KeptBodies is the memory for request bodies that are kept for another attempt, in bytes; a
+	// KeptBodies is the memory for request bodies that are kept for another attempt, in bytes. A
 	// namespace may hold half of it, see share.Pool. 0 = DefaultKeptBodies. Only NewWorker reads
 	// it.
 	KeptBodies int
-	// Breach is called, on the loop, with a description of a message that the router was about to
-	// send incompletely, which is a bug. The message was not sent, or its connection or stream was
-	// broken off. nil: it is a panic.
+	// Breach is called on the loop with a description of a message that the router would have sent
+	// incompletely, which is a bug. The message was not sent, or its connection or stream was
+	// broken off. nil = a panic.
 	Breach func(what string)
 }
 
@@ -122,14 +122,14 @@ type Worker struct {
 
 	freeCopies spare.List[requestCopy]
 	mirrored   share.Pool // bytes of copies
-	copying    share.Pool // copies that are collected or on their way
+	copying    share.Pool // copies that are being collected or sent
 
-	private     share.Pool                     // connections that are kept private
-	idlePrivate map[string]*list.List[Private] // those that are idle, by namespace, the least recently used first
+	private     share.Pool                     // kept private connections
+	idlePrivate map[string]*list.List[Private] // by namespace, the least recently used first
 
 	compressors []*compressor // free ones
 	compressing share.Pool    // in use
-	waiting     share.Pool    // places of exchanges and relays that wait
+	waiting     share.Pool    // places of waiting exchanges and relays
 }
 
 // NewWorker checks the configuration and makes a Worker.
@@ -225,7 +225,7 @@ func (w *Worker) release(ex *Exchange) {
 	ex.scratch.Reset()
 	ex.attemptsState = attemptsState{}
 	ex.exchangeState = exchangeState{}
-	ex.client.Private = nil // of a connection that may end
+	ex.client.Private = nil // it belongs to a connection that may end
 	w.free.Put(ex)
 }
 
@@ -239,8 +239,8 @@ type Totals struct {
 	Reasons   [reasonCount]uint64  // by Reason
 	Copies    [copyOutcomes]uint64 // of requests for mirrors, by CopyOutcome
 
-	Private      int64  // upstream connections that are kept for one client connection each
-	PrivateBegun uint64 // upstream connections that became private, the kept ones among them
+	Private      int64  // private upstream connections that are kept
+	PrivateBegun uint64 // upstream connections that became private, including the kept ones
 
 	Connections     [2]uint64     // accepted on the plain and on the TLS port
 	Ports           [2]PortTotals // the same ports

@@ -123,8 +123,8 @@ func (b *builder) reject(spec *RuleSpec, reason string, err error) *Rejection {
 	return &Rejection{Key: spec.RouteKey, Reason: reason, Message: err.Error(), LongChain: errors.Is(err, keypair.ErrLongChain)}
 }
 
-// route returns old if it equals spec, and otherwise a new route with the pool and counters of
-// old. The changes of the builder have the targets of the pool.
+// route returns old if it equals spec. Otherwise it returns a new route with the pool and counters
+// of old, whose targets the builder's changes contain.
 func (b *builder) route(spec *RuleSpec, old *Route, prev *Table, c *certificate, a *ClientAuth, asked *conditions) *Route {
 	r := old
 	_, gone := b.gone[old]

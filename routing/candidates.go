@@ -24,7 +24,7 @@ const (
 	LostListener               // it is of a listener that is less specific than another one of the port, which has the host to itself
 	LostConnection             // it takes requests of connections that began for its host only
 	LostOrder                  // a rule with a longer path, or one that is older or asks for more, comes before it
-	LostWork                   // its conditions were not decided: its namespace had used up its work
+	LostWork                   // not decided: its namespace had used up its work
 )
 
 var lostNames = [...]string{"won", "path", "method", "header", "query", "port", "redirects", "wildcard", "host", "listener", "connection", "order", "work"}
@@ -44,11 +44,11 @@ type Candidate struct {
 	Asks  string // the condition that does not hold, for people, with LostMethod, LostHeader and LostQuery
 }
 
-// Candidates calls yield for each rule for the host of a request, those that wildcards cover it
-// with included, in the order in which Match tries them, until it returns false; of a port with
-// listeners those of all listeners that have the host, the one that decides first. It asks each
-// what Match asks, with as much work for all together; d is what that said of the request. It is
-// for explanations.
+// Candidates calls yield for each rule for the host of a request until yield returns false. The
+// rules come in the order in which Match tries them, and include wildcards that cover the host. On
+// a port with listeners they include the rules of all listeners for the host; the listener that
+// decides comes first. It evaluates the conditions of each rule, within the work of one request for
+// all. d is the decision of Match. Use it for explanations.
 func (t *Table) Candidates(v *View, d Decision, yield func(Candidate) bool) {
 	v.begun = false
 	name, ok := bare(v.Host)
@@ -192,7 +192,7 @@ func (g *group) tried() iter.Seq[*entry] {
 	}
 }
 
-// asked looks at all that an entry asks but a path that is no expression.
+// asked evaluates all conditions of an entry except a path that is not an expression.
 func (e *entry) asked(v *View, m *Matching) (result expression.Result, l Lost, which *valueCondition) {
 	c := e.route.conditions
 	if !m.spend(ruleWork) {

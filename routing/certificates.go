@@ -18,7 +18,7 @@ type certificate struct {
 	texts  CertificateSpec
 	ends   time.Time                           // of the validity of the leaf; zero = not known
 	parsed atomic.Pointer[tls.Certificate]     // nil = not used yet
-	hosts  atomic.Pointer[map[string]struct{}] // see names; nil = no listener has wanted them yet
+	hosts  atomic.Pointer[map[string]struct{}] // see names; nil = not computed yet
 }
 
 // sum returns the identity of the content of s.
@@ -56,7 +56,7 @@ func (c *certificate) get() *tls.Certificate {
 }
 
 // names returns the host names of the certificate in lower case, ".example.com" for a wildcard.
-// Listeners that have the certificate share them.
+// Listeners with the same certificate share them.
 func (c *certificate) names() map[string]struct{} {
 	if names := c.hosts.Load(); names != nil {
 		return *names

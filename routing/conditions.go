@@ -23,10 +23,10 @@ type View struct {
 	Query  []byte        // from "?" on, or empty
 	Fields []field.Field // names in lower case
 
-	// Matching is looked at there as well. nil = one is made.
+	// Matching is also used only there. nil = one is made.
 	Matching *Matching
 
-	begun bool // Matching is that of this request
+	begun bool // Matching has begun with this request
 }
 
 // conditions are what a rule asks of a request besides a stored, prefix or exact path, and its age. They are immutable; nil is
@@ -43,7 +43,7 @@ type conditions struct {
 // valueCondition is a ValueMatch, compiled.
 type valueCondition struct {
 	name, value string
-	expression  *expression.Expression // nil = the value is compared
+	expression  *expression.Expression // nil = the value is compared byte by byte
 }
 
 // conditions compiles what s asks; nil if it asks nothing and has no age.
@@ -90,7 +90,7 @@ func values(matches []ValueMatch, spelled func(string) string) ([]valueCondition
 	return list, nil
 }
 
-// expressionOf returns e, or the expression of a text if e is nil.
+// expressionOf returns e if it is not nil, otherwise the expression of a text.
 func expressionOf(e *expression.Expression, text string) (*expression.Expression, error) {
 	if e != nil {
 		return e, nil
@@ -136,7 +136,7 @@ func (c *conditions) hold(v *View, m *Matching) expression.Result {
 	return result
 }
 
-// failing returns the first condition that does not hold, or is undecided; neither: all hold.
+// failing returns the first condition that does not hold or is undecided, nil if all hold.
 func (c *conditions) failing(v *View, m *Matching) (result expression.Result, l Lost, which *valueCondition) {
 	if c.method != "" && string(v.Method) != c.method {
 		return expression.No, LostMethod, nil
@@ -159,7 +159,7 @@ func (c *conditions) failing(v *View, m *Matching) (result expression.Result, l 
 	return expression.Yes, Won, nil
 }
 
-// holds compares a value of the name.
+// holds compares one value of the name.
 func (c *valueCondition) holds(m *Matching, value []byte) expression.Result {
 	switch {
 	case c.expression != nil:

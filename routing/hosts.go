@@ -40,7 +40,7 @@ type paths struct {
 type hostTLS struct {
 	taker      *Route // takes whole connections
 	certified  *Route // has the certificate of the host
-	asks       *Route // has the requirement for client certificates
+	asks       *Route // has the client certificate requirement
 	terminates bool   // some route terminates TLS
 }
 
@@ -144,7 +144,7 @@ func (g *group) tls() (t hostTLS) {
 	return t
 }
 
-// has reports whether g has a route of a namespace.
+// has reports whether g contains a route of a namespace.
 func (g *group) has(namespace string) bool {
 	if g.sole != nil {
 		return g.sole.key.Namespace == namespace

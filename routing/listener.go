@@ -171,7 +171,7 @@ func (b *builder) upsertListener(s *ListenerSpec) error {
 		if err != nil {
 			return fmt.Errorf("cannot make listener %s: %w", s.Name, err)
 		}
-		c.names() // not first by a handshake
+		c.names() // computed here, so that no handshake has to
 		l.certificates = append(l.certificates, c)
 	}
 	var err error
@@ -210,8 +210,8 @@ func (b *builder) deleteListener(name string) {
 	b.setPort(l.port, p)
 }
 
-// ownPort returns the listeners of a port, which this builder may change: a copy is made once,
-// however many of them change.
+// ownPort returns the listeners of a port for changes. It copies them once, however many of them
+// change.
 func (b *builder) ownPort(name string) port {
 	p, ok := b.ownPorts[name]
 	if !ok {

@@ -13,7 +13,7 @@ const (
 	NoRoute     DecisionKind = iota // no route: the router answers that nothing is here
 	Serve                           // the route serves it
 	Redirect                        // the route asks for a redirect to https
-	Exhausted                       // rules of the host were not decided: the request takes more work than it may, see MatchWork
+	Exhausted                       // rules were not decided: too much work, see MatchWork
 	Misdirected                     // the connection is not for this host: another one has to be made (RFC 9110 section 15.5.20)
 )
 

@@ -8,11 +8,11 @@ import (
 	"turnout/internal/wire/field"
 )
 
-// maxNames is the number of names that an index has room for: fields, parameters or cookies of a
-// request. Rules that look a name up in a request with more of them are undecided.
+// maxNames is the capacity of an index: the number of fields, parameters or cookies of a request.
+// If a request has more of them, rules that look one up are undecided.
 const maxNames = 1024
 
-// What one unit of work is, in bytes. A unit takes at most 8 ns.
+// Bytes or items per unit of work, or units per item. A unit takes at most 8 ns.
 const (
 	splitBytes   = 32  // searched for separators
 	decodedBytes = 4   // decoded
@@ -23,11 +23,11 @@ const (
 	lookupWork   = 2   // units for a name that is looked up
 )
 
-// names is an index of the fields, parameters or cookies of one request: a hash table that keeps
-// its memory.
+// names is an index of the fields, parameters or cookies of one request. It is a hash table whose
+// memory is reused.
 type names struct {
 	built bool
-	full  bool        // there are more than maxNames
+	full  bool        // there were more than maxNames
 	heads [256]uint16 // by hash: 1 + the index in list, 0 = none
 	list  []named
 }
@@ -46,8 +46,8 @@ func (n *names) reset() {
 	}
 }
 
-// build fills the index. The next namespace begins anew where the work of this one does not
-// suffice.
+// build fills the index. If the work of this namespace does not suffice, the next namespace begins
+// again.
 func (n *names) build(m *Matching, add func()) {
 	n.built = true
 	if add(); m.spent && !n.full {
@@ -55,8 +55,8 @@ func (n *names) build(m *Matching, add func()) {
 	}
 }
 
-// after returns the next entry of a name, 0 = none; at is that of the one before, or n.heads. The
-// work is counted.
+// after returns the next entry of a name, 0 = none. at is the position of the previous entry, or
+// one of n.heads. It charges its work.
 func (n *names) after(m *Matching, at uint16, hash uint32, name []byte) uint16 {
 	for at != 0 {
 		e := &n.list[at-1]
@@ -68,7 +68,7 @@ func (n *names) after(m *Matching, at uint16, hash uint32, name []byte) uint16 {
 	return 0
 }
 
-// add adds a name; once: unless it is there.
+// add adds a name. With once it adds a name only if the index does not contain it.
 func (n *names) add(m *Matching, name, value []byte, encoded, once bool) bool {
 	if len(n.list) == maxNames {
 		n.full = true
@@ -86,9 +86,10 @@ func (n *names) add(m *Matching, name, value []byte, encoded, once bool) bool {
 	return true
 }
 
-func (m *Matching) hash(name []byte) uint32 { return uint32(maphash.Bytes(m.seed, name)) } //nolint:gosec // cut on purpose
+// hash returns the hash of a name.
+func (m *Matching) hash(name []byte) uint32 { return uint32(maphash.Bytes(m.seed, name)) } //nolint:gosec
 
-// any reports whether a condition holds for one of the values of its name.
+// any reports whether a condition holds for any value of its name.
 func (n *names) any(m *Matching, c *valueCondition) expression.Result {
 	if n.full {
 		m.exhaust()
@@ -117,8 +118,8 @@ func (n *names) any(m *Matching, c *valueCondition) expression.Result {
 	return expression.Undecided
 }
 
-// inFields looks at all fields of a name. The first few conditions compare the names of all
-// fields, which costs less than an index.
+// inFields evaluates a condition on all fields of a name. The first few conditions compare the
+// names of all fields, which costs less than an index.
 func (m *Matching) inFields(c *valueCondition, fields []field.Field) expression.Result {
 	if m.fields.built {
 		return m.fields.any(m, c)
@@ -152,7 +153,8 @@ func (m *Matching) addFields(fields []field.Field) {
 // maxScans is the number of conditions on fields that are looked up without an index.
 const maxScans = 3
 
-// inQuery looks at the first parameter of a name (the form of application/x-www-form-urlencoded).
+// inQuery evaluates a condition on the first parameter of a name
+// (application/x-www-form-urlencoded).
 func (m *Matching) inQuery(c *valueCondition, query []byte) expression.Result {
 	if !m.query.built {
 		m.query.build(m, func() { m.addQuery(query) })
@@ -187,7 +189,7 @@ func (m *Matching) addQuery(query []byte) {
 	}
 }
 
-// inCookies looks at all cookies of a name, in all fields.
+// inCookies evaluates a condition on all cookies of a name, in all fields.
 func (m *Matching) inCookies(c *valueCondition, fields []field.Field) expression.Result {
 	if !m.cookies.built {
 		m.cookies.build(m, func() { m.addCookies(fields) })
@@ -221,7 +223,7 @@ func (m *Matching) addCookies(fields []field.Field) {
 func isEncoded(b []byte) bool { return bytes.IndexByte(b, '%') >= 0 || bytes.IndexByte(b, '+') >= 0 }
 
 // decoded returns b with "+" and percent-encoded octets (RFC 3986 section 2.1) decoded, in memory
-// of m. A percent sign without two digits stands for itself.
+// of m. It keeps a percent sign without two digits.
 func (m *Matching) decoded(b []byte) []byte {
 	from := len(m.text)
 	for i := 0; i < len(b); i++ {

@@ -8,12 +8,12 @@ import (
 )
 
 // object is the state that all rules of one API object share. An object with several paths, hosts
-// or canaries becomes several rules, and a limit that it sets holds for their sum. It outlives
+// or canaries becomes several rules, and a limit of the object applies to their sum. It outlives
 // changes of the object, by namespace, name and UID.
 type object struct {
 	key   objectKey
 	open  atomic.Int64
-	rates atomic.Pointer[ratelimit.Table] // nil until a rule limits something
+	rates atomic.Pointer[ratelimit.Table] // nil until a rule has a limit
 }
 
 // objectKey is the identity of an object: a RouteKey without its rule.
@@ -25,8 +25,8 @@ type objectUse struct {
 	users  int
 }
 
-// object returns the object of a rule: that of other rules of the table, or of prev, which may be
-// nil, or a new one.
+// object returns the object of a rule. It reuses the object of other rules of the table, or of
+// prev, which may be nil; otherwise it makes one.
 func (b *builder) object(key RouteKey, prev *Table) *object {
 	of := objectKey{key.Namespace, key.Name, key.UID}
 	if o := findObject(&b.objects.cow, b.seed, of); o != nil {
@@ -52,7 +52,7 @@ func findObject(all *cow[objectUse], seed maphash.Seed, key objectKey) *objectUs
 	return all.findItem(maphash.Comparable(seed, key), func(u *objectUse) bool { return u.object.key == key })
 }
 
-// countObject counts n more rules of o.
+// countObject adds n to the number of rules of o.
 func (b *builder) countObject(o *object, n int) {
 	hash, same := maphash.Comparable(b.seed, o.key), func(u *objectUse) bool { return u.object.key == o.key }
 	if u := b.objects.findItem(hash, same); u != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestLimitsBelongToTheObject checks that all rules of one object share one request count and one
-// table of rates, through every change of the table. Another object has its own.
+// table of rates, through every change of the table. Another object has its own count and table.
 func TestLimitsBelongToTheObject(t *testing.T) {
 	rule := func(uid string, n int) RuleSpec {
 		s := RuleSpec{RouteKey: RouteKey{Namespace: "ns", Name: "app", UID: uid, Rule: n}, Host: "app.test"}

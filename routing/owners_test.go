@@ -6,9 +6,9 @@ import (
 	"turnout/tlsmux/clientcert"
 )
 
-// TestHostsOfOtherNamespaces checks that a wildcard route sets nothing for the TLS of a more
-// specific host of another namespace: no client certificates, no certificate, no passthrough. It
-// supplies missing settings to hosts of its own namespace.
+// TestHostsOfOtherNamespaces checks that a wildcard route does not change the TLS of a more
+// specific host of another namespace: neither client certificates nor certificate nor passthrough.
+// It supplies missing settings to hosts of its own namespace.
 func TestHostsOfOtherNamespaces(t *testing.T) {
 	ca := newCertificate(t, "authority").Certificate
 	auth := &ClientAuthSpec{Mode: clientcert.Required, CA: ca}
@@ -54,7 +54,7 @@ func TestHostsOfOtherNamespaces(t *testing.T) {
 				t.Errorf("%s, %s: asks %t (for %q), certificate %t, passthrough %t", kind.what, c.name, asks, d.AuthNamespace, d.Own, d.Passthrough != nil)
 			}
 		}
-		// Who is not asked for a certificate does not get to the routes that want one.
+		// A client that is not asked for a certificate must not reach the routes that require one.
 		for path, want := range map[string]DecisionKind{"/p": Serve, "/other": Misdirected} {
 			v := &View{Secure: true, Host: []byte("p.bound.test"), Path: []byte(path), Arrival: table.SNI("p.bound.test").Arrival}
 			if got := table.Match(v).Kind; got != want && (inherits || path == "/p") {

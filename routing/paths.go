@@ -14,9 +14,9 @@ const (
 	inSecure                    // serves HTTP over TLS
 	inSwitch                    // takes whole connections: by SNI, or all of a port
 	redirects                   // plain HTTP is redirected
-	asks                        // there are conditions besides the path
-	exact                       // the path is the whole one
-	expressed                   // the path is an expression: that of the conditions
+	asks                        // has conditions besides the path
+	exact                       // matches the whole path only
+	expressed                   // the path is an expression of the conditions
 
 	special = asks | exact | expressed // properties that OpenShift Routes never have
 )
@@ -57,9 +57,9 @@ type entry struct {
 	path   string // "" for every path that covers everything
 	route  *Route
 	order  uint64 // place in the spec
-	parent int32  // the next entry of the chain: of the same path, or of the next shorter one that it begins with; -1 = none
-	up     int32  // the next entry of the chain with another path
-	other  int32  // the next entry of the chain with a rule of another namespace; of expressions, that of their list
+	parent int32  // next of the chain: the same path, or the longest shorter prefix; -1 = none
+	up     int32  // next of the chain with another path
+	other  int32  // next of the chain, or of the expressions, with another namespace
 	tables uint8
 }
 
@@ -105,16 +105,15 @@ func (e *entry) covers(path []byte) bool {
 	return len(path) == n || path[n] == '/' || e.path[n-1] == '/'
 }
 
-// coversShared is covers for an entry whose path begins with the same shared bytes as the
-// request's, or lies within them.
+// coversShared is covers for an entry whose path and the request's have shared bytes in common.
 func (e *entry) coversShared(path []byte, shared int) bool {
 	n := len(e.path)
 	return n <= shared && (n == 0 || len(path) == n || path[n] == '/' || e.path[n-1] == '/')
 }
 
-// shared returns how many bytes the path of the entry i, which may be -1, and a path have in
-// common at their beginning. All entries of the chain of parents of i begin with the same bytes,
-// so that none of them is compared again.
+// shared returns the length of the common prefix of a path and the path of the entry i; 0 if i is
+// -1. All entries of the chain of parents of i begin with the same bytes, so they are not compared
+// again.
 func (m *paths) shared(i int, path []byte) int {
 	if i < 0 {
 		return 0
@@ -164,7 +163,7 @@ func (m *paths) last(path []byte) int {
 	return low - 1
 }
 
-// climb is search in the entry i and its chain of parents. Their paths and that of the request
+// climb is search in the entry i and its chain of parents. Their paths and the path of the request
 // have the first shared bytes in common.
 func (m *paths) climb(i int, path []byte, shared int, table uint8) int {
 	for i >= 0 {

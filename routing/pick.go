@@ -10,7 +10,7 @@ import (
 // in which a path alone does not decide: the exact path, then expressions, then the longest path that covers the request's, each
 // only if its conditions hold.
 //
-// The work is that of the namespace of each entry. Entries of a namespace that has used up its
+// The work is charged to the namespace of each entry. Entries of a namespace that has used up its
 // share are skipped; View.settled judges the result.
 func (m *paths) pickEntry(v *View, table uint8) *entry {
 	work := v.begin()
@@ -42,7 +42,7 @@ func (m *paths) pickEntry(v *View, table uint8) *entry {
 	return nil
 }
 
-// takes reports whether e takes a request in a table, apart from its path.
+// takes reports whether e serves a request in a table, apart from its path.
 func (e *entry) takes(v *View, table uint8, m *Matching) expression.Result {
 	switch {
 	case e.tables&table == 0:
@@ -110,7 +110,8 @@ func (m *paths) takeExpressions(sorted int, gone map[*Route]struct{}) {
 	})
 	for i := len(m.expressions) - 2; i >= 0; i-- {
 		e, after := &m.expressions[i], &m.expressions[i+1]
-		if e.other = int32(i + 1); after.route.key.Namespace == e.route.key.Namespace { //nolint:gosec // memory has room for fewer
+		// Expressions of one namespace are skipped together.
+		if e.other = int32(i + 1); after.route.key.Namespace == e.route.key.Namespace { //nolint:gosec
 			e.other = after.other
 		}
 	}

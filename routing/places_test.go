@@ -9,7 +9,7 @@ import (
 )
 
 // TestTenantTextHasABound checks that each field that a tenant can define has a row in
-// docs/limits.md. The row has the bytes of a client that the field is compared with, and the limit
+// docs/limits.md. The row contains the client bytes that the field is compared with, and the limit
 // of that work.
 func TestTenantTextHasABound(t *testing.T) {
 	text, err := os.ReadFile("../docs/limits.md")

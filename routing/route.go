@@ -109,11 +109,11 @@ func (r *Route) Stats() *Stats {
 // Counted returns the counters of the route, nil if nothing was counted yet.
 func (r *Route) Counted() *Stats { return r.stats.stats.Load() }
 
-// Open counts the requests and tunnels of all rules of the route's object.
+// Open returns the number of open requests and tunnels of all rules of the route's object.
 func (r *Route) Open() *atomic.Int64 { return &r.object.open }
 
-// Rates returns the counters of source addresses for all rules of the route's object, nil when the
-// policy limits nothing.
+// Rates returns the counters of source addresses for all rules of the route's object, nil if the
+// policy has no limit.
 func (r *Route) Rates() *ratelimit.Table { return r.rates }
 
 // Certificate returns the certificate of the route, nil when it uses the default

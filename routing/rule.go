@@ -16,11 +16,11 @@ import (
 type RuleSpec struct {
 	RouteKey
 	Host        string      // lower case; "" = the rule is known but serves nothing
-	Wildcard    bool        // the rule covers all hosts of the domain of Host (the part after its first dot) that have one more label
-	Labels      bool        // with Wildcard: those with one more label or several; a Host without a dot then stands for any host
+	Wildcard    bool        // the first label of Host stands for any label
+	Labels      bool        // with Wildcard: for several labels, too; Host without a dot: any host
 	Termination Termination // of the TLS of clients: with Insecure, on which ports the rule is served
 	Insecure    InsecurePolicy
-	Listener    string // that the rule is served on; "" = the pair of ports of OpenShift Routes
+	Listener    string // the listener that serves the rule; "" = the default HTTP and HTTPS ports
 	Match       Match
 	Certificate *CertificateSpec // nil = default certificate; looked at with TermEdge and TermReencrypt only
 	ClientAuth  *ClientAuthSpec  // what clients of the host have to show, looked at so too; nil = as the listener, or the router, has it for all
@@ -46,7 +46,7 @@ type Match struct {
 	Method  string       // "" = any; letter case matters (RFC 9110 section 9.1)
 	Headers []ValueMatch // of fields; names ignore letter case. Of several lines of a name one must hold
 	Query   []ValueMatch // of parameters; names are exact. Of several of a name the first counts
-	Cookies []ValueMatch // of cookies; names are exact. Of several of a name one must hold. They count as headers
+	Cookies []ValueMatch // by exact name; any cookie of the name may match. They count as headers
 }
 
 // PathMatch is a path of the kind it says. The zero value takes all paths.
@@ -54,7 +54,7 @@ type PathMatch struct {
 	Kind  PathKind
 	Value string
 
-	// Expression is Value, compiled, with PathExpression. nil = it is compiled with the table.
+	// Expression is Value, compiled; PathExpression only. nil = compiled with the table.
 	Expression *expression.Expression
 }
 
@@ -76,7 +76,7 @@ type ValueMatch struct {
 	Value      string
 	Expression bool // Value is a regular expression (RE2) for the whole value; otherwise the values are the same bytes
 
-	// Compiled is Value, compiled, with Expression. nil = it is compiled with the table.
+	// Compiled is Value, compiled, if Expression is set. nil = compiled with the table.
 	Compiled *expression.Expression
 }
 

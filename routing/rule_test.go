@@ -299,7 +299,7 @@ func TestEachPartOfAMatchIsCompared(t *testing.T) {
 	eachField(reflect.TypeFor[Match](), "", nil, func(name string, index []int) {
 		m := base
 		switch v := reflect.ValueOf(&m).Elem().FieldByIndex(index); v.Interface().(type) {
-		case *expression.Expression: // of a text that is compared
+		case *expression.Expression: // compared by their text
 		case []ValueMatch:
 			eachField(reflect.TypeFor[ValueMatch](), name+".", nil, func(part string, index []int) {
 				if part == name+".Compiled" {

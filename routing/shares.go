@@ -169,7 +169,7 @@ func (r *Route) Refill(spec *RuleSpec) {
 		m := &r.shares.mirrors[i]
 		if s := spec.mirror(m.key); s != nil {
 			cfg := s.Pool
-			cfg.Scope = "" // copies take no place of a request
+			cfg.Scope = "" // copies do not count as requests
 			m.route.pool.Update(cfg, s.Targets)
 		}
 	}

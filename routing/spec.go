@@ -158,7 +158,7 @@ type RouteSpec struct {
 	SlowStart        time.Duration      // until a server that comes to others has its full share; 0 = at once
 }
 
-// Pool returns how the pool of the route chooses. A limit holds for all rules of the route
+// Pool returns the configuration of the route's pool. Its limit applies to all rules of the route
 // together.
 func (s *RouteSpec) Pool() balancer.PoolConfig {
 	scope := ""
@@ -198,9 +198,9 @@ type Policy struct {
 	TunnelTimeout    time.Duration // silence of both sides of a tunnel
 	ConnectTimeout   time.Duration // connecting to an endpoint
 	Forwarded        ForwardedPolicy
-	AdjustCase       bool             // endpoints get header names in the spelling of the router's options
-	NotFound         bool             // a request that no rule of the host takes is answered 404: see Table.NotFound
-	Leaving          bool             // clients connect again after a response: other routers serve the route now
+	AdjustCase       bool             // endpoints get header names in the router's spelling
+	NotFound         bool             // no matching rule of the host: 404, see Table.NotFound
+	Leaving          bool             // clients reconnect: other routers serve the route now
 	ForwardedPort    uint16           // in X-Forwarded-Port; 0 = that of the router's socket
 	CookieAttributes string           // appended to the cookie's value, such as "; path=/; HttpOnly"
 	Allow            *AllowList       // who may connect; nil = everybody. Equal lists must be one object
@@ -213,7 +213,7 @@ type Policy struct {
 	CORS           *cors.Rule    // who of other origins may read answers; nil = the endpoint says that
 	SessionTimeout time.Duration // for how long the sticky cookie is heeded, from the first answer on; 0 = without an end. The time is part of its value
 	// SessionHeader is the field of requests and responses that carries the session instead of a
-	// cookie. RouteSpec.CookieName is its text then. Not set = a cookie does.
+	// cookie. RouteSpec.CookieName is its text then. The zero value means a cookie.
 	SessionHeader field.CarriedName
 
 	// What is compiled is made once per content, so that two policies are the same

@@ -157,7 +157,7 @@ func newIdentity(id *balancer.TLS, sessions tls.ClientSessionCache) *identityCon
 		NextProtos:                  protocol.Names(id.ALPN),
 		ClientSessionCache:          ownSessions{sessions, id.Key},
 		CipherSuites:                endpointSuites(),
-		InsecureSkipVerify:          true, // VerifyConnection does it, see handshake
+		InsecureSkipVerify:          true, // VerifyConnection verifies it, see handshake
 		DynamicRecordSizingDisabled: true,
 	}
 	if id.Certificate != nil {

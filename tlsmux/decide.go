@@ -9,14 +9,15 @@ import (
 // decision is the outcome of a ClientHello.
 type decision struct {
 	passthrough *routing.Route // nil = TLS ends here
-	strict      bool           // there is no certificate for the name
+	strict      bool           // no certificate for the name
 	silent      bool           // with strict: without an alert
 	config      *tls.Config
-	resumes     bool      // this and from: see Policy.config
+	resumes     bool      // resumes and from: see Policy.config
 	from        *snapshot // of config
 }
 
-// decide looks the server name up, once. Of the connection it changes nothing but e.info.
+// decide looks up the server name once. It changes nothing of the connection but e.info, e.judged
+// and e.tenant.
 func (e *entry) decide(hello *Hello) (d decision) {
 	cfg := &e.mux.cfg
 	table := cfg.Store.Load()
@@ -34,8 +35,8 @@ func (e *entry) decide(hello *Hello) (d decision) {
 	return d
 }
 
-// Refuses says that a client is refused for want of a certificate for the name it asks for, though
-// TLS would end here: there is none at all, or strict and none that covers the name.
+// Refuses reports whether a client whose TLS ends here is refused for lack of a certificate for its
+// server name. Either there is no certificate at all, or strict is set and none covers the name.
 func Refuses(found routing.SNIDecision, hello *Hello, strict bool) bool {
 	return found.Certificate == nil || strict && hello.HasServerName && !found.Own && !names(found.Certificate, hello.ServerName)
 }

@@ -84,7 +84,7 @@ type handshakeConfig struct {
 	layer   *Layer // conn has to read and write layer.wire
 	timeout time.Duration
 	first   []byte // what was read already; copied
-	tenant  string // charged for verifying the peer's certificates: a namespace, or the identity of endpoints; "" = the router
+	tenant  string // pays for verification: a namespace or identity; "" = the router
 	most    int    // bytes that the peer may send after first; more is ErrLongFlight
 	// entry is that of a client. entry.holds is called on the loop with how many bytes what is held for the handshake has
 	// changed by; it may fail the handshake. nil = it is one with an endpoint, and nobody counts.

@@ -15,17 +15,17 @@ import (
 	"turnout/tlsmux/clientcert"
 )
 
-// A peer's chain costs signature checks, and crypto/tls would make up to a hundred without a
-// pause. So the handshake verifies chains itself (internal/certchain). After stepWork units it
-// waits in the queue of WorkVerify, where namespaces take turns.
+// A peer's chain costs signature checks, and crypto/tls would make up to a hundred without a pause.
+// Therefore the handshake verifies chains itself (internal/certchain). After stepWork units it
+// waits in the queue of WorkVerify, which serves namespaces in turn.
 
-// stepWork is how many units of signature checks a handshake makes in a step: about 1 ms. A check
-// that costs more has a step of its own, of certchain.MaxKeyCost units at most.
+// stepWork is the number of units of signature checks in a step of a handshake: about 1 ms. A more
+// expensive check has a step of its own, of certchain.MaxKeyCost units at most.
 const stepWork = 10
 
-// maxVerifying bounds the verifications that have paused and are not complete. A namespace, and a
-// source address, may have as many as would still be free then, so half of them alone: of the
-// memory for handshakes they hold a part. The usual chains are verified without a pause.
+// maxVerifying limits the verifications that have paused and are not complete. Namespaces share
+// them, and so do source addresses, see share.Pool. They hold a part of the memory for handshakes.
+// Usual chains are verified without a pause.
 const maxVerifying = 1024
 
 // verifying counts verifications that have paused. Any goroutine may use it.
@@ -39,8 +39,8 @@ func newVerifying() *verifying {
 	return &verifying{byTenant: share.NewPool(maxVerifying), bySource: share.NewPool(maxVerifying)}
 }
 
-// begin counts a verification for a tenant and a source, and reports whether both may have one
-// more.
+// begin counts a verification for a tenant and a source. It returns false if either has used up its
+// share.
 func (v *verifying) begin(tenant string, source netip.Addr) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -63,16 +63,16 @@ func (v *verifying) end(tenant string, source netip.Addr) {
 }
 
 // verification is the part of a handshake that checks the certificates of its peer. It belongs to
-// the coroutine but for pausing, which stepped reads when the coroutine does not run.
+// the coroutine, except pausing, which stepped reads while the coroutine is stopped.
 type verification struct {
-	tenant  string // namespace that is charged; "" = the router
+	tenant  string // namespace that pays; "" = the router
 	work    int    // units since the last pause
-	paused  bool   // at least once
-	pausing bool   // the next step goes on with signature checks, without bytes of the peer
+	paused  bool   // it has paused at least once
+	pausing bool   // the next step continues with signature checks, without input
 }
 
-// judgeClient decides about the certificates of a client. Called by the coroutine. t is nil when
-// any certificate will do.
+// judgeClient decides about the certificates of a client. The coroutine calls it. t is nil if any
+// certificate is accepted.
 func (h *handshake) judgeClient(cs *tls.ConnectionState, t *clientcert.Trust) error {
 	if len(cs.PeerCertificates) == 0 {
 		return nil
@@ -85,7 +85,7 @@ func (h *handshake) judgeClient(cs *tls.ConnectionState, t *clientcert.Trust) er
 	})
 }
 
-// judgeEndpoint decides about the certificates of an endpoint. Called by the coroutine.
+// judgeEndpoint decides about the certificates of an endpoint. The coroutine calls it.
 func (h *handshake) judgeEndpoint(cs *tls.ConnectionState, id *balancer.TLS) error {
 	if len(cs.PeerCertificates) == 0 {
 		return errNoCertificate
@@ -98,8 +98,7 @@ func (h *handshake) judgeEndpoint(cs *tls.ConnectionState, id *balancer.TLS) err
 	})
 }
 
-// judge has verify decide about the certificates of the peer, and accounts for the signature
-// checks.
+// judge calls verify for the certificates of the peer, and accounts for the signature checks.
 func (h *handshake) judge(cs *tls.ConnectionState, verify func(certchain.Request) error) error {
 	defer h.endVerification()
 	err := certchain.Check(cs.PeerCertificates[0])
@@ -115,8 +114,8 @@ func (h *handshake) judge(cs *tls.ConnectionState, verify func(certchain.Request
 	return err
 }
 
-// spend accounts for a signature check, and pauses before it when the step has had its share.
-// Called by the coroutine.
+// spend accounts for a signature check. It pauses before the check if the step has used up its
+// work. The coroutine calls it.
 func (h *handshake) spend(units int) error {
 	v := &h.verification
 	if v.work += units; v.work <= stepWork || h.steps != nil {

@@ -51,7 +51,8 @@ func TestChainsOfStrangersAreSteps(t *testing.T) {
 	}
 }
 
-// verified waits until the steps of WorkVerify are counted, and fails if there are more than those.
+// verified waits until the given number of WorkVerify steps is counted, and fails if there are
+// more.
 func verified(t *testing.T, w *Workers, steps uint64) {
 	t.Helper()
 	eventually(t, "steps of verifications", func() bool { return stepsOf(w)[WorkVerify] >= steps })
@@ -67,7 +68,7 @@ func one(b bool) int {
 	return 0
 }
 
-// TestChainsOfEndpointsAreSteps is the same for what an endpoint sends.
+// TestChainsOfEndpointsAreSteps checks the same for chains of endpoints.
 func TestChainsOfEndpointsAreSteps(t *testing.T) {
 	ca := newAuthority(t)
 	l, counts := startLoop(t), new(bound.Counts)
@@ -145,8 +146,8 @@ func TestTenantsShareVerifications(t *testing.T) {
 }
 
 // TestFloodOfOneTenantsChains checks that an endless flood of verifications of one namespace delays
-// a handshake of another kind, and another namespace's verification, by a few steps each. Time is
-// virtual.
+// other handshakes by a few steps only. One of them is of another kind, one is a verification of
+// another namespace. Time is virtual.
 func TestFloodOfOneTenantsChains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const step = certchain.MaxKeyCost * 100 * time.Microsecond

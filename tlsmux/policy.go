@@ -129,10 +129,11 @@ func newTerms(cfg *PolicyConfig) (*terms, error) {
 	return &terms{protocols: protocol.Names(protocols), base: base, mode: cfg.ClientAuth, version: cfg.AuthVersion}, nil
 }
 
-// config is the tls.Config for a client of a host that asks for auth, nil = for what all hosts do.
-// negotiates: a protocol is agreed on by ALPN. crypto/tls would refuse clients that offer unknown
-// protocols only. resumes says that the client has a ticket that is good, so that the handshake
-// needs no private key. s is where the configuration is from.
+// config returns the tls.Config for a client of a host with the client certificate requirement
+// auth; nil = the default requirement. negotiates means that ALPN may select a protocol. If the
+// client offers unknown protocols only, the configuration has none, because crypto/tls would refuse
+// the client. resumes means that the client has a valid ticket, so that the handshake needs no
+// private key. s is the source of the configuration.
 func (p *Policy) config(h *Hello, auth *routing.ClientAuth, negotiates bool) (c *tls.Config, s *snapshot, resumes bool) {
 	if now := time.Now(); now.UnixNano() >= p.tickets.due.Load() && p.tickets.renew(now) {
 		p.renewTickets()

@@ -228,8 +228,8 @@ type entry struct {
 	parser  HelloParser
 	hs      *handshake // once TLS ends here
 	info    Info
-	judged  bool   // a certificate of the client is verified
-	tenant  string // the namespace that asks clients for certificates; "" = the router
+	judged  bool   // a client certificate is verified
+	tenant  string // the namespace that requires client certificates; "" = the router
 	over    bool
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // verifyChain checks the certificates of an endpoint, those of r, against the roots and the names
-// of id, if there are any. A resumed session was verified in this way when it began, and belongs
-// to the same identity: only time can have changed that.
+// of id. A resumed session was verified in its full handshake, for the same identity. It is not
+// verified again while the certificate is valid.
 func verifyChain(resumed bool, r certchain.Request, id *balancer.TLS) error {
 	if id.Roots == nil {
 		return errors.New("no roots to verify the endpoint with")

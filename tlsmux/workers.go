@@ -29,8 +29,7 @@ type WorkersConfig struct {
 	Handshakes int
 	// QueueTimeout bounds the time that a handshake waits until it begins to compute. Default 5 s.
 	QueueTimeout time.Duration
-	// Bounds counts the certificates that were refused for want of budget; nil = they are not
-	// counted.
+	// Bounds counts the certificates that were refused for lack of budget; nil = not counted.
 	Bounds *bound.Counts
 	// Panicked, if it is set, recovers from panics of what is computed for one connection: crypto/tls, the choice of a certificate,
 	// tickets, the judgement of a certificate, a private key. Any goroutine may call it. That handshake fails with ErrPanicked,
@@ -49,7 +48,7 @@ const (
 	WorkRSA                  // the same by RSA
 	WorkResumed              // the same of clients that resume a session
 	WorkEndpoint             // handshakes with endpoints: requests of clients wait for them
-	WorkVerify               // the certificates of a peer that take more than one step to verify
+	WorkVerify               // verification of a peer's certificates that takes more than one step
 	Works                    // the number of kinds
 )
 
@@ -134,13 +133,12 @@ func sourceOf(peer netip.Addr) netip.Addr {
 	return peer
 }
 
-// shareOf returns the share of a queue that the handshakes of a source belong to.
+// shareOf returns the queue share of the handshakes of a source.
 func (w *Workers) shareOf(source netip.Addr) uint8 {
 	return uint8(maphash.Comparable(w.seed, source) % shares)
 }
 
-// shareOfTenant returns the share of the queue of WorkVerify that a tenant's verifications belong
-// to.
+// shareOfTenant returns the share of the verifications of a tenant in the queue of WorkVerify.
 func (w *Workers) shareOfTenant(tenant string) uint8 {
 	return uint8(maphash.String(w.seed, tenant) % shares)
 }

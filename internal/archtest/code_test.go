@@ -253,7 +253,8 @@ func TestExpressionsHaveOneConstructor(t *testing.T) {
 		if withinAny(f.pkg, []string{"internal/expression", "bench", "test", "deploy"}) {
 			continue
 		}
-		if slices.Contains(f.imports, "regexp/syntax") && f.pkg != "proxy/identity" { // proxy/identity needs the type of errors
+		// proxy/identity needs the type of errors.
+		if slices.Contains(f.imports, "regexp/syntax") && f.pkg != "proxy/identity" {
 			t.Errorf("%s imports regexp/syntax: expressions are parsed by internal/expression", f.path)
 		}
 		if !slices.Contains(f.imports, "regexp") {

@@ -23,10 +23,10 @@ const (
 	IterationChunks                 // a body came in so many small chunks that the rest of them waits for a later iteration
 	EarlyAnswer                     // an upload was no longer read after its early final answer
 	ReplayBodies                    // a request body was not kept for another attempt
-	PrivateConnections              // a private connection was not kept, or a request did not wait for one
+	PrivateConnections              // a private connection was not kept, or not waited for
 	Mirrors                         // a copy of a request for a mirror was not sent
-	Compressors                     // a response was not compressed: the share of its namespace was in use
-	WaitingRequests                 // a request did not wait for a server or a retry: no place in its namespace's share
+	Compressors                     // a response was not compressed: its namespace had its share
+	WaitingRequests                 // a request did not wait: its namespace had its share of places
 	TunnelFin                       // a half-closed tunnel was silent for too long
 	Hops                            // a request that had passed the router too often was answered 508
 	RouteConnections                // a route had its share of connections or descriptors
@@ -56,12 +56,12 @@ const (
 	NameTransfers                   // a transfer of a zone was put off: too many were under way
 	GatewayPorts                    // a port of a Gateway got no local port: its namespace has its share, or there are too many
 	GatewayDeployments              // a Gateway got no pods of its own: its namespace has its share, or there are too many
-	InterimResponses                // an interim response was dropped: its client does not read, or too many came
+	InterimResponses                // an interim response was dropped: unread, or beyond its share
 	DatagramSessions                // a session of UDP ended because there were too many
 	ObjectExpansion                 // an object was rejected: it expands to too much
-	BatchWork                       // an object waited for a later batch: the share of its namespace was used up
-	NamespaceExpansion              // an object was rejected: the objects of its namespace expand to too much
-	MatchWork                       // rules of a namespace were not decided: the work of the request was used up
+	BatchWork                       // an object waited for a later batch: its share was used up
+	NamespaceExpansion              // an object was rejected: its namespace expands to too much
+	MatchWork                       // rules were not decided: the work of a request was used up
 	count
 )
 

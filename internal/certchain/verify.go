@@ -2,9 +2,9 @@
 // verification costs a bounded amount of work for all chains and for all authorities that a tenant
 // names. The caller may do other work between signature checks.
 //
-//	certificates sent ─┐  bounds: number, issuers, keys          one chain at a time, checked by crypto/x509
-//	                   ├─────────────────────────────► candidates ─────────────────────────────────────► verified chain
-//	Set of authorities ┘  no signature is checked               each signature check is paid for in advance
+//	certificates sent ─┐  bounds: number, issuers, keys      one chain at a time, by crypto/x509
+//	                   ├────────────────────► candidates ─────────────────────► verified chain
+//	Set of authorities ┘  no signature is checked            each signature check is paid for
 package certchain
 
 import (

@@ -16,7 +16,7 @@ type Answer struct {
 	Listener   Listener    `json:"listener"`
 	TLS        *TLS        `json:"tls,omitempty"`        // nil = the request is plain HTTP
 	Candidates []Candidate `json:"candidates"`           // routes that could have got it, in the order in which they are asked
-	MatchWork  int         `json:"matchWork,omitempty"`  // units of work of the search for the route, see routing.MatchWork; 0 = paths decide
+	MatchWork  int         `json:"matchWork,omitempty"`  // routing.MatchWork; 0 = paths decide
 	More       int         `json:"more,omitempty"`       // candidates that are left out because there are too many
 	Route      *Route      `json:"route,omitempty"`      // that gets it; nil = none
 	Access     *Access     `json:"access,omitempty"`     // nil = the route restricts nobody

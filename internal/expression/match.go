@@ -46,7 +46,7 @@ func (t *threads) add(i uint16) bool {
 	if at := t.sparse[i]; int(at) < len(t.dense) && t.dense[at] == i {
 		return false
 	}
-	t.sparse[i] = uint16(len(t.dense)) //nolint:gosec // a program has fewer than 65,536 instructions
+	t.sparse[i] = uint16(len(t.dense)) //nolint:gosec // below 65,536
 	t.dense = append(t.dense, i)
 	return true
 }

@@ -43,14 +43,14 @@ const (
 	expiry     = int64(Expiry / time.Millisecond)
 )
 
-// Table is the counters of one object of the API: an OpenShift Route, an Ingress or another one
-// with all its rules. It is made by Memory.NewTable and safe for use by any goroutine.
+// Table holds the counters of one API object with all its rules, such as an OpenShift Route or an
+// Ingress. Memory.NewTable makes it. It is safe for concurrent use.
 type Table struct {
 	seed      maphash.Seed
 	memory    *Memory
 	namespace string
 	space     atomic.Pointer[space] // of the namespace, nil before the first entry
-	known     bool                  // to memory, because it has entries; guarded by memory.mu
+	known     bool                  // it is in memory.tables; guarded by memory.mu
 	shards    [shards]shard
 }
 

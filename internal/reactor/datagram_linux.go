@@ -12,7 +12,7 @@ import (
 
 const (
 	datagramSize = 64 << 10 // bytes, of the longest one (RFC 768)
-	controlSize  = 128      // bytes of control messages of one: the address it was sent to, and its TTL
+	controlSize  = 128      // control bytes of a datagram: destination address and TTL
 
 	datagramTag = -1 << 24 // user data of the first socket for datagrams; the next ones are below
 )

@@ -23,8 +23,8 @@ func (p *RequestPath) messagePanicked(v any, stack []byte) {
 	p.panicked("BUG: panic over one message, which was answered with 500", v, stack)
 }
 
-// messageBroken counts and logs a message that the router was about to send incompletely. Every
-// loop calls it.
+// messageBroken counts and logs a message that the router would have sent incompletely. Any loop
+// may call it.
 func (p *RequestPath) messageBroken(what string) {
 	p.panicked("BUG: incomplete message, which was not sent, or whose connection or stream was broken off", what, debug.Stack())
 }

@@ -1,9 +1,9 @@
 // Package share divides a bounded resource among namespaces, so that no tenant can use it up.
 package share
 
-// Pool is a resource of a fixed size, such as bytes of kept request bodies or a number of copies.
-// A namespace may hold at most as much as would still be free afterwards: alone it gets half, with
-// another one a third, and n namespaces that take all they can leave one part in n+1 for the next.
+// Pool is a resource of a fixed size, such as bytes of kept request bodies or a number of copies. A
+// namespace may hold at most as much as would still be free afterwards. Alone it gets half, with
+// another one a third. When n namespaces take all they can, one part in n+1 is left for the next.
 // (This is the dynamic threshold of shared-memory switches: Choudhury and Hahne, IEEE/ACM
 // Transactions on Networking 6(2), 1998, with a factor of 1.)
 //
@@ -18,8 +18,8 @@ type Pool struct {
 // NewPool returns a pool of size units.
 func NewPool(size int) Pool { return Pool{size: size, held: make(map[string]int)} }
 
-// Take grants n units to a namespace, or none and returns false. n must be positive. The caller
-// gives back exactly n units.
+// Take grants n units to a namespace and returns true, or grants none. n must be positive. The
+// caller must return exactly n units with Give.
 func (p *Pool) Take(namespace string, n int) bool {
 	held := p.held[namespace]
 	if held+n > p.size-p.used-n {
@@ -30,8 +30,8 @@ func (p *Pool) Take(namespace string, n int) bool {
 	return true
 }
 
-// Give returns n units that the namespace holds. It panics if the namespace holds fewer: the
-// caller has lost count, and every later decision of the pool would be wrong.
+// Give returns n units of a namespace to the pool. It panics if the namespace holds fewer, because
+// every later decision of the pool would be wrong.
 func (p *Pool) Give(namespace string, n int) {
 	held := p.held[namespace] - n
 	switch {
@@ -45,18 +45,18 @@ func (p *Pool) Give(namespace string, n int) {
 	p.used -= n
 }
 
-// Used returns the units that are held by all namespaces together.
+// Used returns the number of units held by all namespaces.
 func (p *Pool) Used() int { return p.used }
 
-// Held returns the units that a namespace holds.
+// Held returns the number of units held by a namespace.
 func (p *Pool) Held(namespace string) int { return p.held[namespace] }
 
-// Most returns the units that Take would grant to a namespace now, at least 0.
+// Most returns the number of units that Take would grant to a namespace now, at least 0.
 func (p *Pool) Most(namespace string) int {
 	return max((p.size-p.used-p.held[namespace])/2, 0)
 }
 
-// Reset gives back all units of all namespaces.
+// Reset returns all units of all namespaces to the pool.
 func (p *Pool) Reset() {
 	clear(p.held)
 	p.used = 0

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fill takes units one by one until the pool refuses, and returns how many it got.
+// fill takes units one by one until the pool refuses, and returns their number.
 func fill(p *Pool, namespace string) (n int) {
 	for p.Take(namespace, 1) {
 		n++
@@ -42,8 +42,8 @@ func TestGivingBackMoreThanHeldPanics(t *testing.T) {
 	p.Give("b", 1)
 }
 
-// TestSharesAddUp takes and gives back at random. No namespace exceeds half, the sum is what was
-// granted, and nothing is left at the end.
+// TestSharesAddUp takes and returns units at random. No namespace exceeds half, the sum equals the
+// granted units, and nothing is left at the end.
 func TestSharesAddUp(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const size = 1000

@@ -37,15 +37,15 @@ type Host struct{ ip netip.Addr }
 // Compare orders Hosts by address.
 func (h Host) Compare(o Host) int { return h.ip.Compare(o.ip) }
 
-// Policy is the rule which addresses are admitted. It is immutable. A nil *Policy admits none.
+// Policy decides about addresses. It is immutable. A nil *Policy admits none.
 type Policy struct {
 	loopback bool
 	own      *Own
 }
 
-// NewPolicy returns a policy that refuses the router's own listeners. allowLoopback admits
-// loopback addresses: on a laptop the endpoints are local processes, in a cluster loopback leads
-// into the router's own pod.
+// NewPolicy returns a policy that refuses the router's own listeners. allowLoopback admits loopback
+// addresses. On a laptop the endpoints are local processes; in a cluster, loopback leads into the
+// router's own pod.
 func NewPolicy(allowLoopback bool, own *Own) *Policy { return &Policy{allowLoopback, own} }
 
 // ErrOwn is the error of Policy.At for an address where the router itself listens.
@@ -56,7 +56,8 @@ var (
 	errNoPolicy  = errors.New("the router's own addresses are not known yet")
 )
 
-// Host admits an IP address as an object has it. The error says why it is refused.
+// Host admits an IP address in the form that an object has it. The error is the reason of a
+// refusal.
 func (p *Policy) Host(text string) (Host, error) {
 	ip, err := netip.ParseAddr(text)
 	if err != nil || ip.Zone() != "" || strings.Contains(text, "%") {
@@ -100,9 +101,9 @@ func (p *Policy) Addr(at netip.AddrPort) (Addr, error) {
 	return p.At(h, at.Port())
 }
 
-// metadata lists the addresses at which clouds serve instance metadata and credentials outside the
-// link-local ranges, which are refused as a whole: 169.254.169.254 of most clouds, 169.254.170.2
-// and 169.254.170.23 of Amazon's containers.
+// metadata lists the addresses of cloud metadata services outside the link-local ranges. The
+// link-local ranges are refused as a whole: they contain 169.254.169.254 of most clouds, and
+// 169.254.170.2 and 169.254.170.23 of Amazon's containers.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"),   // Amazon EC2, instance metadata over IPv6
 	netip.MustParseAddr("fd00:ec2::23"),    // Amazon EKS, Pod Identity agent
@@ -136,7 +137,8 @@ func (p *Policy) restricted(ip netip.Addr) error {
 	return nil
 }
 
-// Prefixes of IPv6 addresses that translators or the kernel send to the IPv4 address within.
+// Prefixes of IPv6 addresses with an IPv4 address inside. Translators or the kernel send their
+// packets to that IPv4 address.
 var (
 	mapped     = netip.MustParsePrefix("::ffff:0:0/96")   // RFC 4291 section 2.5.5.2
 	compatible = netip.MustParsePrefix("::/96")           // RFC 4291 section 2.5.5.1
@@ -146,9 +148,9 @@ var (
 	sixToFour  = netip.MustParsePrefix("2002::/16")       // RFC 3056 section 2
 )
 
-// embedded returns the IPv4 addresses in an IPv6 address that may lead to them. A translator with
-// the local-use prefix may have any prefix within it that is at least as long, and each length has
-// a place for the IPv4 address of its own.
+// embedded returns the IPv4 addresses to which an IPv6 address may lead. A translator with the
+// local-use prefix may use any longer prefix within it, and each length has its own place for the
+// IPv4 address.
 func embedded(ip netip.Addr) []netip.Addr {
 	if !ip.Is6() {
 		return nil
@@ -165,7 +167,7 @@ func embedded(ip netip.Addr) []netip.Addr {
 		return []netip.Addr{last}
 	case nat64Local.Contains(ip): // RFC 6052 section 2.2: octet 8 is skipped
 		all := []netip.Addr{at(6, 7, 9, 10), at(7, 9, 10, 11), at(9, 10, 11, 12), last}
-		return slices.DeleteFunc(all, netip.Addr.IsUnspecified) // where the address stands in another place
+		return slices.DeleteFunc(all, netip.Addr.IsUnspecified) // that place is not the one in use
 	case sixToFour.Contains(ip):
 		return []netip.Addr{at(2, 3, 4, 5)}
 	}

@@ -66,14 +66,15 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// onNode is a router on the network of its node, with its admin port at one address.
+// onNode returns the policy of a router on the network of its node, with its admin port at one
+// address.
 func onNode() *Own {
 	return NewOwn(
 		[]netip.AddrPort{netip.MustParseAddrPort("[::]:80"), netip.MustParseAddrPort("0.0.0.0:443"), netip.MustParseAddrPort("192.0.2.7:1936")},
 		[]netip.Addr{netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("2001:db8::7"), netip.MustParseAddr("fe80::7%eth0"), netip.MustParseAddr("::ffff:198.51.100.7"), netip.MustParseAddr("127.0.0.1")})
 }
 
-// TestOwn looks up addresses of the router in every form in which they can be written.
+// TestOwn checks addresses of the router in every form in which they can be written.
 func TestOwn(t *testing.T) {
 	own := onNode()
 	policy := NewPolicy(true, own)

@@ -29,7 +29,7 @@ type Config struct {
 	Store  *routing.Store
 	Idle   time.Duration // silence in both directions that ends a session; 0 = a minute
 	// Most is the number of sessions of the loop, shared by namespaces. When a namespace has used
-	// its share, each new session ends its session that was silent for longest. 0 = 4096.
+	// its share, each new session ends its longest silent session. 0 = 4096.
 	Most int
 }
 
@@ -69,8 +69,8 @@ func (d Drop) String() string { return [...]string{"no-route", "refused", "unsen
 type Sessions struct {
 	cfg    Config
 	byKey  map[key]*session
-	all    list.List[session]             // those that were silent for longest first
-	owned  map[string]*list.List[session] // the same of each namespace that has any
+	all    list.List[session]             // the longest silent first
+	owned  map[string]*list.List[session] // those of each namespace, in the same order
 	places share.Pool
 	timer  *reactor.Timer
 	stats  Stats
@@ -177,8 +177,9 @@ func (ss *Sessions) add(s *session) {
 	ss.stats.Begun.Add(1)
 }
 
-// makePlace takes a place for a session of a namespace. If its share is used up, its session that
-// was silent for longest ends. If it has no session, the one of all namespaces does.
+// makePlace takes a place for a session of a namespace. If the share of the namespace is used up,
+// it ends the longest silent session of the namespace. If the namespace has no session, it ends the
+// longest silent session of all.
 func (ss *Sessions) makePlace(owner string) bool {
 	for !ss.places.Take(owner, 1) {
 		ss.cfg.Worker.Reached(bound.DatagramSessions)

@@ -289,8 +289,8 @@ func TestANamespaceEndsItsOwnSessions(t *testing.T) {
 	})
 }
 
-// TestDatagramLoopsEnd has a rule whose endpoint is the port itself. A datagram gets as many
-// sessions as it may have hops, not as many as there may be.
+// TestDatagramLoopsEnd checks a rule whose endpoint is the port itself. A datagram makes as many
+// sessions as the hop limit allows, not as many as the loop holds.
 func TestDatagramLoopsEnd(t *testing.T) {
 	r := newRig(t, nil, balancer.PoolConfig{}, 0)
 	r.on(func() {
@@ -299,7 +299,7 @@ func TestDatagramLoopsEnd(t *testing.T) {
 	c := r.client()
 	stats := r.sessions.Stats()
 	r.until("it has ended", func() bool { return stats.Dropped[DropRefused].Load() == 1 })
-	r.send(c) // along the sessions that there are
+	r.send(c) // on the existing sessions
 	r.until("it has ended again", func() bool { return stats.Dropped[DropRefused].Load() == 2 })
 	r.on(func() {
 		if stats.Begun.Load() != 9 || r.reasons[proxy.ReasonLoop] != 1 {

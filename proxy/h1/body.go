@@ -25,7 +25,7 @@ const iterationChunks = 512
 // headRoom is what a head takes besides its target and fields: the first line and the fields of the codec's own.
 const headRoom = 256
 
-// headBuffer lends the queue of c with space for a head. te: the head has a TE field.
+// headBuffer returns the queue of c with space for a head. te means that the head has a TE field.
 func headBuffer(c *reactor.Conn, h *proxy.Head) (b []byte, te bool) {
 	n := headRoom + len(h.Method) + len(h.Path) + len(h.Query) + len(h.Reason)
 	for i := range h.Fields {

@@ -119,7 +119,7 @@ func (cc *clientConn) use(ex *proxy.Exchange, reused bool) {
 // for.
 func (cc *clientConn) unsent() bool { return cc.c.BytesWritten() == cc.before }
 
-// park puts an idle connection into the pool, or gives a private one back to its owner.
+// park returns an idle connection to the pool, or a private one to its owner.
 func (cc *clientConn) park() {
 	if cc.private {
 		cc.parkPrivate()

@@ -73,7 +73,7 @@ func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
 	}
 	if cc.ex.Holds(&rs.head) {
 		rs.bytes.release(&cc.ps.large)
-		return 0, false // it comes again after Resume
+		return 0, false // the event comes again after Resume
 	}
 	if st := rs.head.Status; st == 401 || st == 407 || cc.ex.Authenticates() {
 		cc.judge()
@@ -175,8 +175,8 @@ func (cc *clientConn) complete(trailers []proxy.Field, more bool) {
 	cc.responseEnd(more)
 }
 
-// responseEnd decides whether the connection may serve another request. It may not unless the
-// endpoint got the whole request: the endpoint would read the next one as its rest.
+// responseEnd decides whether the connection may carry another request. It must not unless the
+// endpoint got the whole request: the endpoint would read the next request as its rest.
 func (cc *clientConn) responseEnd(more bool) {
 	if cc.state != clientIdle {
 		return // aborted meanwhile

@@ -38,7 +38,7 @@ func (cc *clientConn) Head(h *proxy.Head, end bool) {
 	}
 }
 
-// breach gives up a connection whose request would end with another length than its head announces.
+// breach closes a connection whose request would end with another length than its head announces.
 func (cc *clientConn) breach() {
 	cc.ps.cfg.Breach.Report("the body of an HTTP/1.1 request does not have the announced length")
 	if cc.state != clientGone {
@@ -46,8 +46,8 @@ func (cc *clientConn) breach() {
 	}
 }
 
-// connectionOptions lists the fields of a request that are for the next hop only: a client that
-// sends Upgrade or TE has to (RFC 9110 sections 7.8 and 10.1.4). nil = there are none.
+// connectionOptions returns the Connection options for fields of this hop: a client that sends
+// Upgrade or TE must list them (RFC 9110 sections 7.8 and 10.1.4). nil = none.
 func connectionOptions(h *proxy.Head, te bool) []byte {
 	switch {
 	case te && h.Upgrade != nil:

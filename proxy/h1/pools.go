@@ -32,8 +32,8 @@ type PoolsConfig struct {
 	IdleTimeout time.Duration
 	// MaxIdle is the number of idle connections kept per endpoint. Default 4096.
 	MaxIdle int
-	// Breach reports requests that would end with another length than their heads announce. nil: a
-	// panic.
+	// Breach receives requests that would end with another length than their heads announce.
+	// nil = a panic.
 	Breach framing.Breach
 }
 
@@ -80,7 +80,7 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	return ps, nil
 }
 
-// Acquire implements proxy.Upstreams. A login begins on a connection that no request has used.
+// Acquire implements proxy.Upstreams. A login begins on an unused connection.
 func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) proxy.Upstream {
 	if !fresh && !ex.Authenticates() {
 		if up := ps.Reuse(e, ex); up != nil {

@@ -8,19 +8,19 @@ import (
 )
 
 // privateIdle is the longest time between two requests on a private connection, unless the pod
-// announces a shorter one. It is the idle timeout of IIS: a client that returns later has to log
-// in anew.
+// announces a shorter one. It is the idle timeout of IIS. A client that returns later has to log in
+// again.
 const privateIdle = 2 * time.Minute
 
-// ownership is the private state of a connection. The zero value is a connection that any client
-// may use.
+// ownership is the private state of a connection. In the zero value, any client may use the
+// connection.
 type ownership struct {
-	private bool           // it authenticates, and never goes to the pool
-	owner   *proxy.Private // of the private connection; nil = it closes after its response
+	private bool           // the pod authenticates it, and it never goes to the pool
+	owner   *proxy.Private // its client connection; nil = it closes after its response
 	midway  bool           // the response asks for the next step of a login
 }
 
-// claim makes the connection private. It has no effect on one that is private.
+// claim makes the connection private, unless it already is.
 func (cc *clientConn) claim() {
 	if !cc.private {
 		cc.private = true
@@ -41,7 +41,7 @@ func (cc *clientConn) judge() {
 	cc.midway = challenge && continues
 }
 
-// parkPrivate gives an idle private connection back to its owner.
+// parkPrivate returns an idle private connection to its owner.
 func (cc *clientConn) parkPrivate() {
 	limit := cc.ps.idleLimit(cc.pool, privateIdle, privateIdle)
 	if cc.owner == nil || limit <= 0 || cc.pool.endpoint.Retired() {
@@ -68,7 +68,7 @@ func (cc *clientConn) Take(ex *proxy.Exchange) proxy.Upstream {
 // Close implements proxy.PrivateConn.
 func (cc *clientConn) Close() { cc.shut() }
 
-// disown ends the hold of the owner on the connection.
+// disown ends the owner's hold on the connection.
 func (cc *clientConn) disown() {
 	if owner := cc.owner; owner != nil {
 		cc.owner = nil

@@ -92,12 +92,12 @@ func TestLoginBelongsToItsClient(t *testing.T) {
 					t.Fatalf("a stranger got %q", got)
 				}
 			}
-			for i, c := range clients { // each is still who it was
+			for i, c := range clients { // each client still has its own user
 				if got, user := r.ask(c, "a.test", ""), fmt.Sprintf("user%d", i); !answeredAs(got, user) {
 					t.Errorf("the next request of %s: %q", user, got)
 				}
 			}
-			r.wantPrivate(21, r.totals().PrivateBegun) // the stranger has one, too: it was challenged
+			r.wantPrivate(21, r.totals().PrivateBegun) // the stranger was challenged, too
 			for _, c := range clients {
 				c.Close()
 			}
@@ -271,8 +271,8 @@ func TestCredentialsThatActionsAdd(t *testing.T) {
 	}
 }
 
-// TestLoginsOfCopies checks that a connection that carried a mirrored copy with credentials carries
-// no other request.
+// TestLoginsOfCopies checks that a connection on which a mirrored copy with credentials was sent
+// carries no other request.
 func TestLoginsOfCopies(t *testing.T) {
 	r := newRig(t)
 	pod, mirror := testrig.StartLoginPod(r.net, 1), testrig.StartLoginPod(r.net, 2)

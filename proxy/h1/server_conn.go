@@ -32,7 +32,7 @@ type serverConn struct {
 	ex      *proxy.Exchange // nil between requests
 	rq      *request        // nil between requests
 	private proxy.PrivateSet
-	client  *proxy.Client // without the addresses; it may be that of others too
+	client  *proxy.Client // without the addresses; connections may share it
 	out     framing.Body  // of the response
 
 	idle      int64  // when the last response was complete, of the loop's clock

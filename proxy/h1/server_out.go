@@ -32,7 +32,7 @@ func (sc *serverConn) Head(s proxy.Section, end bool) {
 	switch {
 	case h.Status == 204 || h.Status < 200:
 		// No framing fields at all (RFC 9110 section 8.6).
-	case length >= 0: // also what HEAD and 304 declare (RFC 9110 section 8.6)
+	case length >= 0: // a length without a body, too, for HEAD and 304 (RFC 9110 section 8.6)
 		b = http1.AppendContentLength(b, length, sc.s.adjust)
 	case end:
 	case sc.rq.req.Minor > 0:

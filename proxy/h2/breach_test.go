@@ -12,8 +12,8 @@ import (
 	"turnout/proxy/detached"
 )
 
-// faulty are the upstreams of a pipeline with a defect: the bodies of requests pass through change
-// on their way to the pooled connections.
+// faulty makes upstreams with a defect: change alters the request bodies on their way to the pooled
+// connections.
 type faulty struct {
 	proxy.Upstreams
 
@@ -39,10 +39,10 @@ func (u *faultyUp) Body(p []byte) bool {
 	return false
 }
 
-// TestRequestOfAnotherLengthIsBrokenOff has a defective pipeline send request bodies that are too
-// short, too long, or go on after their end. The pod gets no complete request, its HTTP/1.1
-// connection is closed, its HTTP/2 stream is reset, and the next client's request comes on its
-// own. The breach is reported.
+// TestRequestOfAnotherLengthIsBrokenOff sends request bodies through a defective pipeline. They are
+// too short, too long, or continue after their end. The pod gets no complete request. Its HTTP/1.1
+// connection is closed, its HTTP/2 stream is reset, and the next client's request uses another
+// connection. The breach is reported.
 func TestRequestOfAnotherLengthIsBrokenOff(t *testing.T) {
 	changes := map[string]func(up proxy.Upstream, p []byte){
 		"no body":        func(proxy.Upstream, []byte) {},
@@ -68,8 +68,9 @@ func TestRequestOfAnotherLengthIsBrokenOff(t *testing.T) {
 				victim := r.http1("POST /secret HTTP/1.1\r\nHost: app.test\r\nContent-Length: 16\r\n\r\n0123456789abcdef")
 				bad.on = false
 				r.get1("/next").want(t, 200)
-				whole := name == "after the end"               // the request was complete by then
-				if breaches == 0 && !(whole && back == "h2") { // a stream drops what follows END_STREAM
+				whole := name == "after the end" // the request was complete by then
+				// A stream drops bytes after END_STREAM.
+				if breaches == 0 && !(whole && back == "h2") {
 					t.Error("no breach was reported")
 				}
 				if got := pods.complete("/secret"); got > 0 && !whole {
@@ -84,7 +85,7 @@ func TestRequestOfAnotherLengthIsBrokenOff(t *testing.T) {
 	}
 }
 
-// script is an Upstreams whose only endpoint responds to each request as it says, at once.
+// script implements Upstreams with one endpoint that responds to each request at once.
 type script struct{ respond func(ex *proxy.Exchange) }
 
 func (s *script) Acquire(_ *balancer.Endpoint, ex *proxy.Exchange, _ bool) proxy.Upstream {
@@ -108,9 +109,9 @@ func (*scripted) Plain() (none detached.Conn)         { return none }
 func (*scripted) Spliced(uint64)                      {}
 func (*scripted) MayRefuse() (may, askedForMore bool) { return false, false }
 
-// TestResponseOfAnotherLengthIsBrokenOff has an endpoint whose codec passes responses of another
-// length than announced. The client sees that its response is not complete, and gets no other one
-// on an HTTP/1.1 connection.
+// TestResponseOfAnotherLengthIsBrokenOff checks an endpoint whose codec passes responses of another
+// length than announced. The client sees an incomplete response, and gets no other response on an
+// HTTP/1.1 connection.
 func TestResponseOfAnotherLengthIsBrokenOff(t *testing.T) {
 	for _, c := range []struct {
 		name, method string

@@ -30,7 +30,7 @@ type clientConn struct {
 	present  func() // h2session.Session.Present, made once
 	state    clientState
 	used     bool   // a request has been sent
-	private  bool   // the connection has one request, which authenticates it, and ends with it
+	private  bool   // the connection carries one request, which authenticates it
 	answered bool   // and a head has come, to any
 	cut      bool   // the endpoint refused streams with its GOAWAY
 	resets   int    // streams that this side gave up

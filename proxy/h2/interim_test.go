@@ -14,8 +14,8 @@ import (
 	"turnout/proxy"
 )
 
-// storm is what an endpoint sends for a request: so many interim responses with a field of size
-// bytes, and a final one with a field of final bytes.
+// storm is the output of an endpoint for a request: a number of interim responses with a field of
+// size bytes, and a final response with a field of final bytes.
 type storm struct{ heads, size, final int }
 
 // stormPod starts an endpoint of either protocol.
@@ -38,7 +38,7 @@ func (r *rig) stormPod(back string, m storm) {
 	r.route("app", "app.test", nil, p.Addr)
 }
 
-// long is headers for a list that may take several frames.
+// long calls headers for a list that may take several frames.
 func (c *podConn) long(id uint32, pairs ...string) {
 	b := c.block(pairs...)
 	first, rest := b[:min(len(b), 16000)], b[min(len(b), 16000):]
@@ -50,14 +50,14 @@ func (c *podConn) long(id uint32, pairs ...string) {
 	}
 }
 
-// unreadClient is a client with requests that does not read.
+// unreadClient is a client that sends requests and does not read.
 type unreadClient struct {
 	stop, start func()
-	// answers are how many final responses have come, and how many interim ones.
+	// answers counts the final and the interim responses that came.
 	answers func() (final, interim int)
 }
 
-// stormClient sends n requests in either protocol, on one connection or, of HTTP/1.1, on n.
+// stormClient sends n requests. Over HTTP/2 it uses one connection, over HTTP/1.1 it uses n.
 func (r *rig) stormClient(front string, n int) (u unreadClient, conns int) {
 	if front == "h2" {
 		c := r.connect()
@@ -79,7 +79,7 @@ func (r *rig) stormClient(front string, n int) (u unreadClient, conns int) {
 	for range n {
 		p := r.net.Connect(frontAddr)
 		p.StopReading()
-		p.ReadWindow(4 << 10) // else the network takes it all
+		p.ReadWindow(4 << 10) // otherwise the network would hold all output
 		p.Write([]byte("GET / HTTP/1.1\r\nHost: app.test\r\n\r\n"))
 		peers = append(peers, p)
 	}
@@ -102,9 +102,10 @@ func (r *rig) stormClient(front string, n int) (u unreadClient, conns int) {
 	}}, n
 }
 
-// TestUnreadHeads checks that response heads held for a client that does not read are bounded per
-// connection, whatever pods send. When the client reads again it gets every final response, and
-// interim responses up to its share. A client that never reads is disconnected in time.
+// TestUnreadHeads checks that the response heads held for a client that does not read are bounded
+// per connection, however many heads pods send. When the client reads again it gets every final
+// response, and interim responses up to its share. A client that never reads is disconnected in
+// time.
 func TestUnreadHeads(t *testing.T) {
 	const requests = 40
 	for name, m := range map[string]storm{"interim": {15, 20 << 10, 0}, "final": {0, 0, 20 << 10}, "both": {1, 12 << 10, 12 << 10}} {
@@ -125,9 +126,9 @@ func (m storm) unread(t *testing.T, front, back string, requests int, reads bool
 	r := newRigOn(t, memnet.New(1), func(cfg *proxy.Config) { cfg.Bounds = &counts })
 	r.stormPod(back, m)
 	c, conns := r.stormClient(front, requests)
-	const perConn = 24<<10 + 32<<10 // what congests a connection, and one head that comes on top
+	const perConn = 24<<10 + 32<<10 // output at which a connection is congested, and one more head
 	most := int64(conns * perConn)
-	if back == "h2" { // each stream has memory for the head that waits, and for the body after it
+	if back == "h2" { // each stream holds a waiting head and the body after it
 		most += int64(requests) * 48 << 10
 	}
 	if held := r.loop.HeldBytes(reactor.HeldOutput) + r.loop.HeldBytes(reactor.HeldStreams); held > most {

@@ -27,7 +27,7 @@ type message struct {
 	body         string
 	length       bool // declare Content-Length
 	trailers     []string
-	interim      []string // pairs of a 103 that comes first; nil = none
+	interim      []string // pairs of a 103 before the response; nil = none
 	broken       bool     // breaks off after the body
 	silent       bool     // never comes
 }

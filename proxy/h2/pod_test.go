@@ -32,7 +32,7 @@ type podRequest struct {
 	body     []byte
 	trailers string
 	reset    string // code, when the router reset it
-	of       any    // what a test keeps of it
+	of       any    // data of the test
 }
 
 // podConn is one connection of it.

@@ -34,8 +34,8 @@ type PoolsConfig struct {
 	// MaxConns bounds the connections to one endpoint. Default 256.
 	MaxConns int
 	Bounds   *bound.Counts // counts bounds that are reached; nil: nobody does
-	// Breach reports requests that would end with another length than their heads announce. nil: a
-	// panic.
+	// Breach receives requests that would end with another length than their heads announce.
+	// nil = a panic.
 	Breach framing.Breach
 }
 

@@ -61,9 +61,9 @@ func (r *rig) totals() (t proxy.Totals) {
 	return t
 }
 
-// TestLoginBelongsToItsClient checks that 20 of 20 logins succeed over one HTTP/2 connection each,
-// and that no other client is answered as one of their users. Other streams of the same client do
-// not disturb a login.
+// TestLoginBelongsToItsClient checks that 20 of 20 logins succeed over one HTTP/2 connection each.
+// No other client gets a response for one of their users. Other streams of the same client do not
+// disturb a login.
 func TestLoginBelongsToItsClient(t *testing.T) {
 	r := newRig(t)
 	one, two := testrig.StartLoginPod(r.net, 1), testrig.StartLoginPod(r.net, 2)
@@ -270,8 +270,8 @@ func TestLoginsAtHTTP2OnlyAreBounded(t *testing.T) {
 }
 
 // TestWaitingLoginsAreNotLookedAtInVain checks the cost of an endpoint event while no further
-// connection may become private: it does not depend on the number of waiting logins. Other requests
-// pass them.
+// connection may become private. The cost does not depend on the number of waiting logins, and
+// other requests pass them.
 func TestWaitingLoginsAreNotLookedAtInVain(t *testing.T) {
 	r := newRig(t)
 	r.pools.cfg.MaxConns = 4
@@ -372,7 +372,7 @@ func TestWaitForPrivateConnection(t *testing.T) {
 	if got := c.stream(late); got.status != "401" || !got.ended {
 		t.Errorf("a stream that waited for too long: %+v", got)
 	}
-	waits := []uint32{c.send(""), c.send(""), c.send("")} // the end of the connection ends the wait
+	waits := []uint32{c.send(""), c.send(""), c.send("")} // the wait ends with the connection
 	c.run()
 	held[len(held)-1].Peer.Reset()
 	c.run()

@@ -168,10 +168,9 @@ func TestAnAnswerEndsTheKeeping(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestKeptBodiesAreBounded sends many requests that pods do not answer. Their namespace keeps half
-// of the memory, and another namespace still gets a part of the rest. A body that was kept stays
-// kept: when the pod refuses all requests, those that came too late to be kept fail, and no
-// others.
+// TestKeptBodiesAreBounded sends many requests to pods that do not respond. Their namespace keeps
+// half of the memory, and another namespace still gets a part of the rest. A kept body stays kept:
+// when the pod refuses all requests, only those fail that came too late to be kept.
 func TestKeptBodiesAreBounded(t *testing.T) {
 	const most, each, clients, streams = proxy.DefaultKeptBodies / 2, 16 << 10, 3, 90
 	counts := new(bound.Counts)

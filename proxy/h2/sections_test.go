@@ -12,8 +12,8 @@ import (
 	"turnout/routing/header"
 )
 
-// sectionPolicy is a policy and what becomes of the fields of a pod, in each section of a
-// response, and of those of a client, in its head and its trailers.
+// sectionPolicy is a policy with its effect on fields: those of a pod in each section of a
+// response, and those of a client in its head and trailers.
 type sectionPolicy struct {
 	router func(*proxy.Config)
 	route  func(*routing.RouteSpec)
@@ -139,7 +139,7 @@ func TestEverySectionPassesThePolicy(t *testing.T) {
 					x.Publish(t)
 				}
 				if p.http1 && (x.back == "h2" || x.front == "h2") {
-					return // a message with such fields is malformed (RFC 9113 section 8.2.2)
+					return // such a message is malformed (RFC 9113 section 8.2.2)
 				}
 				q := message{method: "POST", path: "/", body: "y", fields: append(slices.Clone(p.asked), asked...), trailers: asked}
 				if name == "TE" { // in trailers only
@@ -187,8 +187,8 @@ func TestEverySectionPassesThePolicy(t *testing.T) {
 	}
 }
 
-// has reports that fields, which are pairs, have one of this name, and of this value unless it is
-// "".
+// has reports whether a list of names and values has a field with this name. Unless value is "",
+// the field has this value, too.
 func has(fields []string, name, value string) bool {
 	for i := 0; i < len(fields); i += 2 {
 		if fields[i] == name && (value == "" || fields[i+1] == value) {

@@ -169,7 +169,8 @@ func (st *serverStream) Head(s proxy.Section, end bool) {
 		b = h2frame.AppendContentLength(b, h.ContentLength)
 	}
 	length := h.ContentLength
-	if end && length < 0 || h.Status == 204 || h.Status == 304 || string(st.Block.Method) == "HEAD" { // RFC 9110 section 6.4.1
+	// A message without a body (RFC 9110 section 6.4.1).
+	if end && length < 0 || h.Status == 204 || h.Status == 304 || string(st.Block.Method) == "HEAD" {
 		length = 0
 	}
 	if end {

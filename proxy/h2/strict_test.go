@@ -17,23 +17,23 @@ import (
 	"turnout/routing"
 )
 
-// strictPods are endpoints of one protocol that hold the router to what it sends: each byte of a
-// connection belongs to a request that a client sent, and a request that is complete has the body
-// of that client.
+// strictPods are endpoints of one protocol that check the router's output. Each byte of a
+// connection belongs to a request that a client sent, and a complete request has the body of that
+// client.
 type strictPods struct {
 	r        *rig
 	protocol string // h1 or h2
 	bodies   map[string]string
 	onHead   func(q *strictRequest) // nil = nothing
-	onWhole  func(q *strictRequest) // nil = it is answered
+	onWhole  func(q *strictRequest) // nil = the pod responds
 	requests []*strictRequest
-	deaf     bool // HTTP/2: they open no windows
+	deaf     bool // HTTP/2: open no windows
 	conns1   []*strictConn
 	first    int // the last byte of the first address
 	n        int
 }
 
-// strictRequest is a request as a pod got it.
+// strictRequest is a request as it arrived at a pod.
 type strictRequest struct {
 	pod      int // from 0 on
 	path     string
@@ -75,7 +75,7 @@ func (ps *strictPods) addrs() (all []netip.AddrPort) {
 	return all
 }
 
-// speak makes the servers of a route speak the protocol.
+// speak sets the protocol of the servers of a route.
 func (ps *strictPods) speak(s *routing.RouteSpec) {
 	if ps.protocol == "h2" {
 		h2c(s)
@@ -131,7 +131,7 @@ type strictConn struct {
 	pod    int
 	peer   *memnet.Peer
 	buf    []byte
-	now    *strictRequest // whose bytes come
+	now    *strictRequest // the request that is being received
 	closed bool
 }
 
@@ -186,7 +186,7 @@ func (c *strictConn) take() bool {
 	return len(c.buf) > 0
 }
 
-// begin2 notes a request of an HTTP/2 pod.
+// begin2 registers a request of an HTTP/2 pod.
 func (ps *strictPods) begin2(pod int, c *podConn, q *podRequest) *strictRequest {
 	s := &strictRequest{pod: pod, path: strings.Fields(q.line)[1]}
 	q.of = s
@@ -212,7 +212,7 @@ func (ps *strictPods) of(q *podRequest) *strictRequest {
 	return s
 }
 
-// client1 is an HTTP/1.1 client.
+// client1 is a client that speaks HTTP/1.1.
 type client1 struct {
 	r    *rig
 	peer *memnet.Peer

@@ -8,13 +8,13 @@ import (
 	"turnout/proxy"
 )
 
-// waitKind is what a waiting request needs of a connection.
+// waitKind is the kind of connection that a waiting request needs.
 type waitKind uint8
 
 const (
 	waitPlain  waitKind = iota // a stream for a request without a body
-	waitBody                   // a stream for a request with one
-	waitUnused                 // a connection that no request has used: the request authenticates it
+	waitBody                   // a stream for a request with a body
+	waitUnused                 // an unused connection for a request that authenticates it
 	waitKinds
 )
 
@@ -29,8 +29,8 @@ type waiter struct {
 	kind  waitKind
 }
 
-// waiters holds the waiting requests of a pool by kind, each kind in the order the requests came.
-// What no connection can be found for is looked at once for its kind, not once for each request.
+// waiters holds the waiting requests of a pool by kind, each kind in order of arrival. If no
+// connection fits one request, the others of its kind need not be tried.
 type waiters struct {
 	kinds [waitKinds]list.List[waiter]
 	turns uint64
@@ -63,8 +63,8 @@ func (ws *waiters) first() *waiter {
 // anySerial is above every serial of a connection.
 const anySerial = 1<<64 - 1
 
-// next returns the request that came first of those that a connection before the serial none of
-// their kind will do for, nil without any.
+// next returns the first waiting request, nil if there is none. It skips requests that only
+// connections from the serial none of their kind on could serve.
 func (ws *waiters) next(none *[waitKinds]uint64) (first *waiter) {
 	for i := range ws.kinds {
 		if none[i] == 0 {
@@ -125,11 +125,11 @@ func (p *pool) serve() {
 	p.watch()
 }
 
-// hand gives out the streams there are, first come first served among those that one will do for.
+// hand assigns the available streams in order of arrival, skipping requests that none of them fits.
 func (p *pool) hand() {
 	p.serving = true
 	defer func() { p.serving = false }() // a panic is recovered elsewhere
-	var none [waitKinds]uint64           // connections from these serials on will not do
+	var none [waitKinds]uint64           // connections from these serials on do not fit
 	for i := range none {
 		none[i] = anySerial
 	}
@@ -149,7 +149,7 @@ func (p *pool) hand() {
 	}
 }
 
-// pickUnused makes a connection that no request has used private and returns it, nil without one.
+// pickUnused makes an unused connection private and returns it, nil without one.
 func (p *pool) pickUnused() *clientConn {
 	if p.claims() <= 0 {
 		p.ps.cfg.Bounds.Reached(bound.UpstreamConnections)

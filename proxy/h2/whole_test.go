@@ -18,10 +18,12 @@ type wholeCase struct {
 	method, body string // none, fixed, chunked or trailers
 	front, back  string // h1 or h2
 	failure      string // of the first attempt: none, reset, status or refuse
-	midway       bool   // it comes when half of the body has been sent
-	wait         string // of the next attempt, or of the first one without a failure: none, connect, queue or backoff
-	pressure     string // on the memory for kept bodies: none, waiting or always
-	early        bool   // pods respond at the head of a request
+	midway       bool   // half of the body has been sent when it comes
+	// What the next attempt waits for, or the first one without a failure: none, connect, queue or
+	// backoff.
+	wait     string
+	pressure string // on the memory for kept bodies: none, waiting or always
+	early    bool   // pods respond at the head of a request
 }
 
 func (c wholeCase) String() string {
@@ -65,7 +67,7 @@ type wholeRun struct {
 	succeeds bool           // the client gets status 200 in spite of the pressure
 }
 
-// pressed is the memory for kept bodies and what competes for it.
+// pressed is the memory for kept bodies and the uploads that compete for it.
 type pressed struct {
 	kept    int // Config.KeptBodies
 	size    int // of the victim's body
@@ -73,13 +75,13 @@ type pressed struct {
 	each    int // bytes of each
 }
 
-// tight is memory in which the victim's body just has a place.
+// tight is memory with just enough space for the victim's body.
 var tight = pressed{kept: 3 * 16 << 10, size: 3000, uploads: 6, each: 10000}
 
 // TestRequestIsWholeOrNotSent sends a request through every way to a second attempt while uploads
-// of others use up the memory for kept bodies. Each byte that pods get belongs to the request that
-// it came in; a complete one has the body of its client, and the requests of the next clients come
-// on their own. With memory to spare, repeatable requests succeed.
+// of others use up the memory for kept bodies. Each byte that pods get belongs to its own request,
+// and a complete request has the body of its client. The requests of the next clients arrive
+// unchanged. With memory to spare, repeatable requests succeed.
 func TestRequestIsWholeOrNotSent(t *testing.T) {
 	cases, repeated := 0, 0
 	for n, c := range wholeCases() {
@@ -100,9 +102,8 @@ func TestRequestIsWholeOrNotSent(t *testing.T) {
 	}
 }
 
-// TestUploadsOfOthersDoNotEmptyRequests has as many uploads at once as it takes to use up the
-// memory that a router has by default for kept bodies. These are the forms in which requests were
-// once sent with their length and without their body.
+// TestUploadsOfOthersDoNotEmptyRequests sends enough uploads at once to use up the default memory
+// for kept bodies. In these cases requests were once sent with their length and without their body.
 func TestUploadsOfOthersDoNotEmptyRequests(t *testing.T) {
 	small := pressed{size: 16 << 10, uploads: 270, each: 16 << 10}
 	large := pressed{size: 3000, uploads: 33, each: 128 << 10}
@@ -151,19 +152,20 @@ func (w *wholeRun) start() {
 	}
 }
 
-// press has other clients send uploads, in the namespace of the victim and in another one, more
-// than can be kept.
+// press lets other clients send more uploads than can be kept, in the namespace of the victim and
+// in another one.
 func (w *wholeRun) press(step string) {
 	if w.pressure != "always" && (w.pressure != "waiting" || step != "waiting") {
 		return
 	}
-	const streams = 90 // of a connection
+	const streams = 90 // per connection
 	for left := w.uploads; left > 0; left -= streams {
 		cl := w.r.connect()
 		for i := range uint32(min(left, streams)) {
 			host := []string{"sink-ns.test", "sink-other.test"}[i%2]
 			cl.headers(2*i+1, false, ":method", "POST", ":scheme", "http", ":authority", host, ":path", "/", "content-length", strconv.Itoa(w.each))
-			cl.data(2*i+1, w.each <= 16<<10, strings.Repeat("p", min(w.each, 16<<10))) // the beginning reserves what is announced
+			// The beginning of a body reserves the announced length.
+			cl.data(2*i+1, w.each <= 16<<10, strings.Repeat("p", min(w.each, 16<<10)))
 		}
 		cl.run()
 	}
@@ -179,8 +181,8 @@ func (w *wholeRun) head(q *strictRequest) {
 	}
 }
 
-// whole is called at the end of a request: the first attempt, and requests that occupy pods, get
-// no response yet.
+// whole is called at the end of a request. The first attempt, and requests that occupy pods, get no
+// response yet.
 func (w *wholeRun) whole(q *strictRequest) {
 	if q != w.failed && q.path != "/hold" {
 		q.answer(200)
@@ -249,10 +251,10 @@ func (w *wholeRun) play() (attempts int) {
 		wait = 5500 * time.Millisecond // longer than the connect timeout
 	}
 	r.net.Advance(wait)
-	for range 4 { // before idle connections are closed
+	for range 4 { // before the idle timeout of connections
 		r.get1("/next").want(w.t, 200)
 	}
-	r.net.Advance(3 * time.Minute) // the uploads that nobody answers end
+	r.net.Advance(3 * time.Minute) // the uploads without a response time out
 	w.pods.check(w.t)
 	for _, q := range w.pods.requests {
 		if q.path == "/victim" {
@@ -279,8 +281,8 @@ func (w *wholeRun) play() (attempts int) {
 	return attempts
 }
 
-// obstruct makes the first attempt wait if it does not fail, and occupies the pods for a second
-// one that has to queue.
+// obstruct makes the first attempt wait unless it fails. For a second attempt that has to queue, it
+// occupies the pods.
 func (w *wholeRun) obstruct() {
 	switch {
 	case w.wait == "connect" && w.failure == "none":
@@ -358,7 +360,7 @@ func (v *victim) end() {
 	}
 }
 
-// status is that of the response, 0 without one.
+// status returns the status of the response, 0 without one.
 func (v *victim) status() (status int) {
 	if v.cl != nil {
 		v.cl.run()

@@ -20,8 +20,8 @@ var foreign = []struct{ begins, name string }{
 }
 
 // ParseFilter reads the regular expression of Rules.Filter, within the limits of
-// expression.Operator. White space around it does not belong to it, blanks within do. "" is no
-// filter, nil. The error names the construct that Go's regular expressions do not have.
+// expression.Operator. It ignores white space around the expression. "" is no filter; the result is
+// nil. The error names a construct that Go's regular expressions do not support.
 func ParseFilter(text string) (*expression.Expression, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {

@@ -26,7 +26,7 @@ type Identity struct {
 	Certificate []byte
 	// Refused: the subject filter does not let the client in.
 	Refused bool
-	// Undecided: it does not because to match the subject takes more than subjectWork.
+	// Undecided: matching the subject takes more than subjectWork.
 	Undecided bool
 }
 
@@ -63,8 +63,8 @@ func (r *Rules) Of(cert *x509.Certificate) *Identity {
 	return id
 }
 
-// subjectWork is the steps that a filter may take to match the subject of one certificate: half a
-// millisecond.
+// subjectWork is the number of steps that a filter may take to match the subject of one
+// certificate: half a millisecond.
 const subjectWork = 64 << 10
 
 // fields returns "1", TLS is spoken, "0", no error of verification, and then the values. All values share one piece of memory.

@@ -12,14 +12,14 @@ import (
 	"turnout/routing"
 )
 
-// TestStreamLoopsEnd has routes of streams that lead back to the router: straight, by two routers
-// that lead to each other, and by way of a forwarder of packets, which changes their source. Each
-// ends after the hops that a request may have.
+// TestStreamLoopsEnd checks routes of streams that lead back to the router: directly, through two
+// routers that lead to each other, and through a packet forwarder, which changes their source. Each
+// connection ends after the hop limit of requests.
 func TestStreamLoopsEnd(t *testing.T) {
 	other := netip.MustParseAddrPort("192.0.2.2:443")
 	for name, c := range map[string]struct {
 		to      netip.AddrPort
-		forward bool // other is a forwarder, not a router
+		forward bool // other is a packet forwarder, not a router
 	}{
 		"straight":        {front, false},
 		"two routers":     {other, false},

@@ -12,8 +12,8 @@ func Preflight(method []byte, fields []field.Field) bool {
 	return string(method) == "OPTIONS" && field.Index(fields, "origin") >= 0 && field.Index(fields, "access-control-request-method") >= 0
 }
 
-// Is reports whether name, in lower case, is that of a field by which a response permits something
-// to pages of other origins.
+// Is reports whether name, in lower case, is a field with which a response grants permissions to
+// pages of other origins.
 func Is(name []byte) bool { return strings.HasPrefix(text(name), "access-control-") }
 
 // Permit appends to out what the answer to a preflight with these fields says: nothing to an origin that is not allowed but that the answer
@@ -97,8 +97,8 @@ func (r *Rule) allows(from []byte) bool {
 	return false
 }
 
-// maxOrigin is the longest value in bytes that is compared with origins: a scheme, a host of 253
-// bytes and a port.
+// maxOrigin is the length of the longest value that is compared with origins: a scheme, a host of
+// 253 bytes and a port.
 const maxOrigin = 512
 
 // is reports whether o takes an origin. Browsers write these in lower-case letters and without the usual port (RFC 6454 section 6.2).

@@ -44,7 +44,7 @@ type goodConn1 struct {
 	p    plan
 	h    *head1
 	body []byte
-	done bool // answered at the head
+	done bool // responded at the head
 }
 
 // goodPod1 serves a connection as plans say. A connection may have ended, which it learns by closing it.

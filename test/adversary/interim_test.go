@@ -26,28 +26,28 @@ import (
 	"turnout/routing/header"
 )
 
-// Hosts of storms and where their pods listen.
+// Hosts of storms, and the addresses of their pods.
 var storms = map[string]netip.AddrPort{
 	"storm1.test": netip.MustParseAddrPort("198.51.200.1:8080"), "storm2.test": netip.MustParseAddrPort("198.51.200.2:8080"),
 }
 
-// smuggled are fields of a pod that a policy removes or replaces: none of them gets to a client in
-// an interim response or in trailers.
+// smuggled are pod fields that a policy removes or replaces. None of them reaches a client in an
+// interim response or in trailers.
 var smuggled = []string{"set-cookie", "x-secret", "server", "access-control-allow-origin", "strict-transport-security", "x-hop"}
 
 // Sizes of a storm.
 const (
-	stormHead    = 20 << 10 // the most of a field of an interim response
+	stormHead    = 20 << 10 // largest field of an interim response
 	stormStreams = 40       // requests of a client at once
-	stormShare   = 64 << 10 // of fields of interim responses to a request that may reach a client
+	stormShare   = 64 << 10 // bytes of interim fields per request that may reach a client
 )
 
-// storm is a run in which pods send interim responses of all sizes and kinds to clients that read,
-// read slowly, or never do.
+// storm is a run in which pods send interim responses of all sizes and kinds. Their clients read,
+// read slowly, or never read.
 type storm struct {
 	*world
 	calls   map[string]*stormCall
-	conns   int // of clients, those of HTTP/1.1 and of HTTP/2
+	conns   int // of clients, over both protocols
 	streams int // requests to the pod that speaks HTTP/2
 }
 
@@ -55,11 +55,11 @@ type storm struct {
 type stormCall struct {
 	token   string
 	old     bool // its client speaks HTTP/1.0
-	reads   bool // its client does
+	reads   bool // its client reads
 	sent    int  // interim responses that its pod sent
-	last    int  // number of the last one that came
-	bytes   int  // of those that came
-	final   bool // came
+	last    int  // number of the last one that arrived
+	bytes   int  // of those that arrived
+	final   bool // arrived
 	ended   bool
 	trailed bool // with the trailers
 }
@@ -100,7 +100,7 @@ func newStorm(t testing.TB, seed uint64) *storm {
 	return s
 }
 
-// interim is the next interim response to a call: its status, and fields as pairs.
+// interim returns the next interim response to a call: its status, and its fields as pairs.
 func (s *storm) interim(c *stormCall, connection bool) (status int, fields []string) {
 	status = oneOf(s.world, 103, 103, 103, 102, 110, 199)
 	size := s.n(100)
@@ -135,7 +135,7 @@ func (s *storm) stormPod1(peer *memnet.Peer) {
 	peer.OnEOF = func(*memnet.Peer) { peer.CloseWrite() }
 }
 
-// answer1 sends so many interim responses, a few at a time, and the final one.
+// answer1 sends the interim responses, a few at a time, and the final one.
 func (s *storm) answer1(peer *memnet.Peer, c *stormCall, left int) {
 	var b bytes.Buffer
 	for n := s.some(1, 16); n > 0 && left > 0; n, left = n-1, left-1 {
@@ -187,7 +187,7 @@ func (s *storm) answer2(c *side, f *flow, call *stormCall, left int) {
 	c.flush()
 }
 
-// long is side.headers for lists that take several frames.
+// long calls side.headers for lists that take several frames.
 func (*storm) long(c *side, f *flow, end bool, pairs ...string) {
 	c.block.Reset()
 	for i := 0; i < len(pairs); i += 2 {
@@ -202,7 +202,7 @@ func (*storm) long(c *side, f *flow, end bool, pairs ...string) {
 	}
 }
 
-// habit has a client read as one of three kinds do, and tells whether it reads at all.
+// habit gives a client one of three reading habits, and reports whether it reads at all.
 func (s *storm) habit(peer *memnet.Peer) (reads bool) {
 	switch s.n(3) {
 	case 0:
@@ -322,7 +322,7 @@ func (s *storm) client2() {
 	c.flush()
 }
 
-// head judges a head that came.
+// head checks a head that arrived.
 func (s *storm) head(c *stormCall, status int, get func(string) string) {
 	if status >= 200 {
 		if c.final = true; status == 200 && (get("x-secret") != "" || get("server") != "router") {
@@ -347,7 +347,7 @@ func (s *storm) head(c *stormCall, status int, get func(string) string) {
 	}
 }
 
-// end judges the end of a response.
+// end checks the end of a response.
 func (s *storm) end(c *stormCall, body string, trailer func(string) string) {
 	c.ended = true
 	if body != c.token {
@@ -358,20 +358,21 @@ func (s *storm) end(c *stormCall, body string, trailer func(string) string) {
 	}
 }
 
-// bounded looks at what the router holds.
+// bounded checks the memory that the router holds.
 func (s *storm) bounded() {
 	held := int64(0)
 	for _, l := range s.path.Loops() {
 		held += l.HeldBytes(reactor.HeldOutput) + l.HeldBytes(reactor.HeldStreams)
 	}
-	most := int64(1<<20 + s.conns*(24<<10+2*stormHead) + s.streams*48<<10) // the first for bystanders
+	// The first term is for bystanders.
+	most := int64(1<<20 + s.conns*(24<<10+2*stormHead) + s.streams*48<<10)
 	if held > most {
 		s.failf("%d bytes are held for %d connections, want at most %d", held, s.conns, most)
 	}
 }
 
-// play lets everybody act, looks at what is held all the time, and counts the responses that came
-// whole.
+// play runs the storm, checks the held memory all the time, and returns the number of complete
+// responses.
 func (s *storm) play() (whole int) {
 	for range 3 {
 		s.startBystander()
@@ -397,7 +398,7 @@ func (s *storm) play() (whole int) {
 	return whole
 }
 
-// TestInterimStorms runs seeds of storms one by one.
+// TestInterimStorms runs storms with consecutive seeds.
 func TestInterimStorms(t *testing.T) {
 	whole := 0
 	for seed := range seeds(30) {

@@ -23,8 +23,8 @@ const (
 var loginHosts = []string{"login1.test", "login2.test"}
 
 // startLogins starts pods that authenticate connections, clients that log in there, and strangers
-// that do not. Pods fail the run when a connection that somebody logged in on, or may log in on,
-// carries a request of another client; clients fail it when they are answered as somebody else.
+// that do not. A pod fails the run when a connection with a login, or with one in progress, carries
+// a request of another client. A client fails it when it gets the response of another user.
 func (w *world) startLogins() {
 	for n := range podsOfKind {
 		w.net.Accept(endpoint(loginPod1, n), w.loginPod1)
@@ -38,16 +38,16 @@ func (w *world) startLogins() {
 	}
 }
 
-// owned is a connection of a pod as its pod knows it.
+// owned is the pod's state of a connection.
 type owned struct {
 	w     *world
 	login testrig.LoginConn
 	first string // client of the first request
-	mixed bool   // others followed
+	mixed bool   // other clients followed
 	owner string // client that the connection belongs to, "" = none yet
 }
 
-// step answers a request of a client. challenge: a response without a user makes the connection
+// step responds to a request of a client. challenge: a response without a user makes the connection
 // the client's own.
 func (o *owned) step(client, credentials string, challenge bool) (status int, fields, user string) {
 	if o.first == "" {
@@ -140,7 +140,7 @@ type loginClient struct {
 	next     string // credentials of the next request
 }
 
-// loginAnswer is what a response says.
+// loginAnswer is the content of a response.
 type loginAnswer struct {
 	status    int
 	challenge string
@@ -158,7 +158,7 @@ func (c *loginClient) act() {
 	if w.calm {
 		return
 	}
-	if w.chance(4) && c.peer != nil { // in the middle of a login, perhaps
+	if w.chance(4) && c.peer != nil { // possibly in the middle of a login
 		oneOf(w, c.peer.Close, c.peer.Reset)()
 		c.gone()
 	}
@@ -179,12 +179,12 @@ func (c *loginClient) act() {
 	w.net.After(time.Duration(10+w.n(400))*time.Millisecond, c.act)
 }
 
-// gone forgets a connection; the next one is that of another client to pods.
+// gone drops a connection. Pods see the next one as that of another client.
 func (c *loginClient) gone() {
 	c.peer, c.s, c.running, c.next, c.name = nil, nil, 0, "", c.w.token()
 }
 
-// judge holds a response to who the client is, and takes the next step of a login.
+// judge compares a response with the identity of the client, and takes the next step of a login.
 func (c *loginClient) judge(name string, a *loginAnswer) {
 	w := c.w
 	c.running--
@@ -279,7 +279,7 @@ func (c *loginClient) connect2() {
 	s.greet()
 }
 
-// challengeOf returns the challenge that a login goes on from, else the first.
+// challengeOf returns the challenge that continues a login, else the first one.
 func challengeOf(h http.Header) string {
 	list := h.Values("WWW-Authenticate")
 	if len(list) == 0 {

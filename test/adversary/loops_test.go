@@ -19,15 +19,15 @@ import (
 	"turnout/routing/header"
 )
 
-// tenantNames are field names that a tenant may try, of every class that has a meaning, in several
-// spellings.
+// tenantNames are field names that a tenant may try, in several spellings: of every class with a
+// meaning.
 var tenantNames = []string{
 	"Content-Length", "transfer-encoding", "TE", "Trailer", "Connection", "keep-alive", "Proxy-Connection", "Upgrade", "HTTP2-Settings",
 	"Host", "host", ":authority", "CDN-Loop", "cdn-loop", "cdn_loop", "Via", "Forwarded", "X-Forwarded-For", "x_forwarded_for", "X-SSL-Client-CN",
 	"Cookie", "Set-Cookie", "Expect", "Authorization", "Date", "Content-Type", "Location", "X-Session", "x-other", "", "a b", "a\r\nb: c",
 }
 
-// tenantPolicy fills in what a tenant may say with such names, as far as its constructors take it.
+// tenantPolicy sets as many fields with such names as its constructors accept.
 func tenantPolicy(random *rand.Rand, s *routing.RuleSpec) (names []string) {
 	name := func() string {
 		n := tenantNames[random.IntN(len(tenantNames))]
@@ -50,9 +50,9 @@ func tenantPolicy(random *rand.Rand, s *routing.RuleSpec) (names []string) {
 	return names
 }
 
-// TestLoopsThroughEveryKind makes random routes for requests and streams that lead to each other,
-// to the router's own ports and to forwarders of packets that hide where they come from. However a
-// tenant names fields, one request of a client ends, and becomes few requests and connections.
+// TestLoopsThroughEveryKind makes random routes for requests and streams. They lead to each other,
+// to the router's own ports and to packet forwarders that hide their source. Whatever field names a
+// tenant chooses, one request of a client ends, after few requests and connections.
 func TestLoopsThroughEveryKind(t *testing.T) {
 	// Each of the 9 requests may take 8 hops as a stream and end in a ninth, with up to 5 attempts.
 	const most = 9 * 9 * 5
@@ -94,7 +94,7 @@ func TestLoopsThroughEveryKind(t *testing.T) {
 	t.Logf("one request became at most %d", worst)
 }
 
-// forward sends a connection on from another address, as a translator of addresses does.
+// forward sends a connection on from another address, as address translation does.
 func (w *world) forward(from *memnet.Peer, to netip.AddrPort) {
 	far := w.net.ConnectFrom(netip.MustParseAddr("203.0.113.9"), to)
 	far.SetTTL(from.ReceivedTTL())
@@ -104,9 +104,9 @@ func (w *world) forward(from *memnet.Peer, to netip.AddrPort) {
 	from.OnReset, far.OnReset = from.OnEOF, far.OnEOF
 }
 
-// TestTenantNames sends requests through rules with random names of fields. Whatever their author
-// tries, messages keep their length, connections stay usable, and a pod gets the host, the path of
-// hops and the length that there are.
+// TestTenantNames sends requests through rules with random field names. Whatever names their author
+// tries, messages keep their length and connections stay usable. A pod gets the true host, hops and
+// length.
 func TestTenantNames(t *testing.T) {
 	const body = "0123456789"
 	for seed := range seeds(300) {

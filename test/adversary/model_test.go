@@ -22,7 +22,7 @@ type plan struct {
 	typ      string        // media type
 	refuse   int           // how often a pod that recycles its connections may say that it did not process it
 	fail     int           // how often a pod answers 503 first
-	hasty    bool          // HTTP/1.1: after that a pod answers at the head of the request
+	hasty    bool          // HTTP/1.1: later responses come at the head of the request
 }
 
 func (p plan) target() string {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// presser is a client whose uploads use up the memory for kept request bodies during the whole
-// run: to pods that take long, and to those of the adversary, which fail, refuse or forget them.
+// presser is a client whose uploads use up the memory for kept request bodies during the whole run.
+// They go to slow pods, and to pods of the adversary, which fail, refuse or forget them.
 type presser struct {
 	w   *world
 	rng *rand.Rand
@@ -47,7 +47,7 @@ func (p *presser) next() {
 	w.net.After(time.Duration(10+p.rng.IntN(150))*time.Millisecond, p.next)
 }
 
-// upload begins one upload, and mostly does not end it.
+// upload begins one upload, and usually does not end it.
 func (p *presser) upload() {
 	w := p.w
 	hosts := []string{"evil2.test", "evil2.test", "evil1.test", "shared1.test", "shared2.test"}
@@ -75,16 +75,15 @@ func (p *presser) upload() {
 	p.s.send(f, a.body, true, nil)
 }
 
-// whole judges a request that is complete for a pod: it has the body that a bystander or presser
-// sent.
+// whole checks a complete request at a pod: it has the body that a bystander or presser sent.
 func (w *world) whole(token, method string, body []byte) {
 	if a := w.byToken[token]; a != nil && (method != a.method || sum(body) != sum(a.body)) {
 		w.failf("%v: a pod got a complete %s with a body of %d bytes: %.60q", a, method, len(body), body)
 	}
 }
 
-// mayFail reports whether a request may end with 502: its pod may refuse it, and then it is sent
-// again only if its body was kept.
+// mayFail reports whether a request may end with 502. Its pod may refuse it, and then it is retried
+// only if its body was kept.
 func (a *ask) mayFail() bool {
 	return len(a.body) > 0 && (a.host == "recycle.test" || a.host == "few.test")
 }

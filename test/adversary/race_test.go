@@ -2,5 +2,5 @@
 
 package adversary
 
-// raced reports whether the race detector is on, which multiplies times.
+// raced reports whether the race detector is on. It multiplies times.
 const raced = true

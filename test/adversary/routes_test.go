@@ -169,7 +169,8 @@ func (w *world) change() {
 // remake deletes a route of the adversary and makes another one of its name a moment later, or troubles its pods.
 func (w *world) remake(host string) {
 	spec := w.routes[host]
-	if at := oneOf(w, spec.Targets...).Addr.AddrPort(); w.chance(40) && host == "queue.test" { // nobody else has its pods
+	// No other route has the pods of queue.test.
+	if at := oneOf(w, spec.Targets...).Addr.AddrPort(); w.chance(40) && host == "queue.test" {
 		w.logf("%v cannot be connected to", at)
 		if w.chance(50) {
 			w.net.HangDial(at)

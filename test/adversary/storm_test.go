@@ -40,7 +40,7 @@ func (w *world) serveRules(rules ...routing.RuleSpec) {
 	w.store.Publish(table)
 }
 
-// totals sums up what the loops have counted.
+// totals returns the sums of the counters of all loops.
 func (w *world) totals() (sums proxy.Totals) {
 	for _, l := range w.path.Loops() {
 		w.path.PerLoop(l).Worker.Totals(&sums)
@@ -49,7 +49,7 @@ func (w *world) totals() (sums proxy.Totals) {
 }
 
 // TestOneRequestMakesFew checks that one request of a client becomes a bounded number of requests,
-// whatever routes lead back to the router with copies, retries and bodies.
+// even if routes lead back to the router with copies, retries and bodies.
 func TestOneRequestMakesFew(t *testing.T) {
 	const (
 		passes   = 8
@@ -95,7 +95,7 @@ func TestMirrorsAreReadToTheHead(t *testing.T) {
 	head := "HTTP/1.1 200 OK\r\nContent-Length: "
 	for name, c := range map[string]struct {
 		http   protocol.Protocol
-		answer string // of a pod of HTTP/1.1
+		answer string // response of an HTTP/1.1 pod
 		conns  int    // to the mirror, at most; 0 = any number
 	}{
 		"HTTP/1.1, a length": {protocol.HTTP1, head + fmt.Sprint(long) + "\r\n\r\n" + strings.Repeat("x", long), 0},

@@ -37,15 +37,15 @@ type world struct {
 	hosts     []string                      // the same in a fixed order
 	keys      map[string]bool               // of all pools there ever were
 	began     int64
-	calm      bool           // nobody begins anything new
+	calm      bool           // no new actions begin
 	tokens    int            // given out
 	refused   map[string]int // by token, by pods that recycle connections
 	failed503 map[string]int // by token, by pods that answer 503 first
 	dropped   time.Duration  // when a pod dropped a request last
 	asks      []*ask
 	byToken   map[string]*ask // the same
-	failed    int             // requests of bystanders that ended with 502, as they may
-	answered  int             // requests of bystanders that got what they must
+	failed    int             // of bystanders, with a permitted 502
+	answered  int             // of bystanders, as expected
 	failures  []string
 }
 

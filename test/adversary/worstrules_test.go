@@ -13,12 +13,11 @@ import (
 	"turnout/routing"
 )
 
-// headBytes is what a request may have in path, query and fields together: the default of
-// --buf-size.
+// headBytes is the size of path, query and fields of a request together: the default of --buf-size.
 const headBytes = 32 << 10
 
-// candidate is a set of legal rules and a legal request, of which a search looks for the one that
-// takes longest to match.
+// candidate is a set of legal rules and a legal request. The search looks for the one that takes
+// longest to match.
 type candidate struct {
 	rules []routing.RuleSpec
 	view  routing.View
@@ -27,13 +26,13 @@ type candidate struct {
 	work  int
 }
 
-// worstSearch makes and changes candidates. All of it follows from the seed but the times.
+// worstSearch makes and changes candidates. Everything but the times follows from the seed.
 type worstSearch struct {
 	r        *rand.Rand
 	matching routing.Matching
 }
 
-// pieces are parts of expressions that are known to be slow, and ordinary ones.
+// pieces are parts of expressions, some of them known to be slow.
 var pieces = []string{
 	"a?", "(?:a|b)*", ".*", `\pL?`, "(?i)[ab]?", `\b?`, "(?:[^/]?){40}", "(?:a?b?){60}", "(a*)*", "[a-z]+", "/", "a", "é?", "(?:.?){200}", `(?:\w?\W?){30}`, "(?:|a|b|c){50}",
 }
@@ -83,7 +82,7 @@ func (s *worstSearch) rule() routing.RuleSpec {
 	return rule
 }
 
-// bytes returns text of a request that suits rules: repetitions of a few letters, or pairs.
+// bytes returns text for a request: repetitions of a few letters, or pairs.
 func (s *worstSearch) bytes(most int, pairs string) []byte {
 	if most <= 0 {
 		return nil
@@ -103,7 +102,7 @@ func (s *worstSearch) bytes(most int, pairs string) []byte {
 	return b.Bytes()[:most]
 }
 
-// request divides the bytes of a head among its parts.
+// request fills the parts of a request, within headBytes.
 func (s *worstSearch) request() routing.View {
 	v := routing.View{Host: []byte("h.test"), Method: []byte("GET"), Secure: s.r.IntN(2) == 0}
 	left := headBytes
@@ -132,8 +131,7 @@ func (s *worstSearch) request() routing.View {
 	return v
 }
 
-// measure compiles the rules, of which those that are refused are left out, and matches the
-// request.
+// measure compiles the rules without those that are refused, and matches the request.
 func (s *worstSearch) measure(t *testing.T, c *candidate, times int) {
 	t.Helper()
 	for i := range c.rules {
@@ -187,13 +185,13 @@ func (s *worstSearch) changed(c *candidate) *candidate {
 	return next
 }
 
-// maxUnit is the longest mean time of a unit of work in the worst request that is found, on a slow
-// or busy machine. The figure of docs/limits.md is 8 ns.
+// maxUnit is the longest mean time of a unit of work in the worst request found, on a slow or busy
+// machine. The figure of docs/limits.md is 8 ns.
 const maxUnit = 200 * time.Nanosecond
 
 // TestWorstLegalRules climbs from a random set of legal rules and a legal request to those that
-// take longest to match. However long it searches, the work is within the budget, and the
-// time is at most maxUnit for each unit, which the race detector exceeds.
+// take longest to match. The work stays within the budget. The time stays within maxUnit for each
+// unit, except under the race detector.
 func TestWorstLegalRules(t *testing.T) {
 	rounds := 150
 	if *runs > 0 {
@@ -209,7 +207,8 @@ func TestWorstLegalRules(t *testing.T) {
 		}
 		next := s.changed(worst)
 		if s.measure(t, next, 3); next.took > worst.took {
-			if s.measure(t, next, 20); next.took > worst.took { // what disturbed the first measurement is over
+			// The disturbance of the first measurement is over.
+			if s.measure(t, next, 20); next.took > worst.took {
 				worst = next
 			}
 		}

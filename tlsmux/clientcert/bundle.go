@@ -14,8 +14,10 @@ import (
 
 // Bundle is a set of authorities. It is read-only once made.
 type Bundle struct {
-	certs  []*x509.Certificate
-	set    *certchain.Set // the anchors are the roots: OpenSSL, which HAProxy verifies with, trusts no authority below a root that it does not have
+	certs []*x509.Certificate
+	// The anchors are the roots. HAProxy verifies with OpenSSL, which trusts no authority below a
+	// missing root.
+	set    *certchain.Set
 	pool   *x509.CertPool // all certs, for their names
 	digest [sha256.Size]byte
 }

@@ -26,9 +26,9 @@ var errEncoding = errors.New("the encoding of the list is not valid")
 // der is a series of elements in DER (X.690 section 10). It is read without an allocation.
 type der []byte
 
-// next removes the first element from d and returns its tag, its content, and the whole element.
-// false: it is not valid, or its tag has more than one byte, which no element of a revocation list
-// has.
+// next removes the first element from d and returns its tag, its content, and the whole element. It
+// returns false if the element is not valid, or its tag has more than one byte. No element of a
+// revocation list has such a tag.
 func (d *der) next() (tag byte, content, whole der, ok bool) {
 	s := *d
 	if len(s) < 2 || s[0]&0x1f == 0x1f {
@@ -67,8 +67,8 @@ func (d *der) take(tag byte) (content der, ok bool) {
 // begins reports whether the first element of d has a tag.
 func (d *der) begins(tag byte) bool { return len(*d) > 0 && (*d)[0] == tag }
 
-// length returns how many bytes the first element of a prefix of d has, with tag and length.
-// false: the prefix does not say.
+// length returns the number of bytes of the first element of a prefix of d, with tag and length. It
+// returns false if the prefix does not contain it.
 func (d der) length() (int, bool) {
 	if len(d) < 2 {
 		return 0, false
@@ -87,7 +87,7 @@ func (d der) length() (int, bool) {
 	return 2 + n + length, true
 }
 
-// magnitude takes an INTEGER off d and returns its magnitude as big.Int.Bytes does.
+// magnitude removes an INTEGER from d and returns its magnitude as big.Int.Bytes does.
 func (d *der) magnitude() ([]byte, bool) {
 	s, ok := d.take(tagInteger)
 	switch {

@@ -17,8 +17,8 @@ import (
 	"turnout/internal/target"
 )
 
-// The bounds of one download. A list in DER is held once while it is authenticated, one in PEM
-// three times.
+// Limits of one download. A list in DER is held once while it is authenticated, a list in PEM three
+// times.
 const (
 	maxListSize     = 64 << 20
 	maxTextSize     = 16 << 20
@@ -26,11 +26,11 @@ const (
 	maxRedirections = 5
 )
 
-// Downloader returns a Fetch for an Updater: HTTP without TLS, which lists do not need since they
-// are signed, and which could not be verified without other lists. A list may take a minute, and 64
-// MiB in DER or 16 MiB in PEM. httpProxy is the URL of a proxy, "" = none, noProxy the hosts,
-// domains and addresses that it is not used for, separated by commas. guard judges the addresses
-// that are connected to, redirections included, but for that of the proxy; nil = none is judged.
+// Downloader returns a Fetch for an Updater. It uses HTTP without TLS: lists are signed, and
+// certificates of their servers could not be verified without other lists. A list may take a
+// minute, and 64 MiB in DER or 16 MiB in PEM. httpProxy is the URL of a proxy, "" = none. noProxy
+// lists the hosts, domains and addresses without proxy, separated by commas. guard judges all
+// addresses, including redirections, except the proxy's; nil = no check.
 func Downloader(httpProxy, noProxy string, guard *target.Guard) func(ctx context.Context, address string) ([]byte, error) {
 	return newDownloader(httpProxy, noProxy, guard).fetch
 }
@@ -58,8 +58,8 @@ func newDownloader(httpProxy, noProxy string, guard *target.Guard) *downloader {
 	}}
 }
 
-// dialer returns a DialContext that connects to the proxy as it is, and elsewhere where guard
-// admits it.
+// dialer returns a DialContext that connects to the proxy unconditionally. guard judges all other
+// addresses.
 func dialer(httpProxy string, guard *target.Guard) func(ctx context.Context, network, address string) (net.Conn, error) {
 	free, judged := &net.Dialer{}, &net.Dialer{}
 	if guard != nil {

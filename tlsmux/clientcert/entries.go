@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// serials is a set of serial numbers, as sorted hashes by a secret seed: eight bytes each. A
-// number that is not in a set of a million has the hash of one that is with a probability of
-// 5e-14; its certificate is refused then. The zero value is empty.
+// serials is a set of serial numbers, stored as sorted hashes with a secret seed, eight bytes each.
+// In a set of a million, a number outside the set collides with a probability of 5e-14. Its
+// certificate is then refused. The zero value is empty.
 type serials struct {
 	seed   maphash.Seed
 	hashes []uint64
@@ -36,8 +36,8 @@ const minTime, minEntry = len("YYMMDDhhmmZ"), 2 + 3 + 2 + minTime
 // encoded.
 var oidReason = []byte{0x55, 0x1d, 0x15}
 
-// readEntries reads the certificates that a list revokes (RFC 5280 section 5.1.2.6). A critical
-// extension is an error: none is understood.
+// readEntries reads the certificates that a list revokes (RFC 5280 section 5.1.2.6). It supports no
+// critical extension and returns an error for each.
 func readEntries(entries der) (set serials, err error) {
 	n := 0
 	for rest := entries; len(rest) > 0; n++ {

@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// longList makes a list of issuer's name with n entries of the least length, and a signature that
-// is none.
+// longList makes a list of issuer's name with n shortest entries and an invalid signature.
 func longList(t testing.TB, issuer *pair, n int) []byte {
 	t.Helper()
 	short, err := x509.ParseRevocationList(list(t, issuer, nil, issuer))
@@ -48,7 +47,7 @@ func allocated(f func()) uint64 {
 }
 
 // TestListsAreAuthenticatedBeforeTheyAreRead checks that an unsigned list costs no memory beyond
-// its bytes, whatever it claims.
+// its bytes, whatever its fields announce.
 func TestListsAreAuthenticatedBeforeTheyAreRead(t *testing.T) {
 	ca, stranger := issue(t, nil, "ca"), issue(t, nil, "stranger")
 	b := bundle(t, ca)
@@ -63,7 +62,8 @@ func TestListsAreAuthenticatedBeforeTheyAreRead(t *testing.T) {
 			t.Errorf("%s: %v, with %d KiB allocated for %d", what, err, bytes>>10, len(text)>>10)
 		}
 	}
-	// All that is not an entry is parsed before: however the list is laid out, that is little.
+	// Everything but the entries is parsed before the signature. That is little for every layout of
+	// the list.
 	for what, text := range map[string]der{
 		"extensions":   extended(t, list(t, ca, nil), bytes.Repeat([]byte{tagSequence, 6, tagObject, 2, 0x2a, 3, tagOctets, 0}, 1<<20)),
 		"an extension": extended(t, list(t, ca, nil), element(tagSequence, []byte{tagObject, 2, 0x2a, 3}, element(tagOctets, make([]byte, 8<<20)))),
@@ -84,7 +84,7 @@ func TestListsAreAuthenticatedBeforeTheyAreRead(t *testing.T) {
 	}
 }
 
-// extended returns a list with other extensions; its signature is no longer that of its content.
+// extended returns a list with other extensions. Its signature does not match any more.
 func extended(t *testing.T, text der, extensions []byte) der {
 	t.Helper()
 	list, ok := text.take(tagSequence)
@@ -150,7 +150,7 @@ func TestEntriesAreThoseOfX509(t *testing.T) {
 	}
 }
 
-// sameEntries fails if a list that crypto/x509 parses has other entries here.
+// sameEntries fails if a list that crypto/x509 parses gets other entries here.
 func sameEntries(t *testing.T, text []byte, b *Bundle) {
 	t.Helper()
 	want, err := x509.ParseRevocationList(text)
@@ -222,7 +222,7 @@ func FuzzEntries(f *testing.F) {
 	})
 }
 
-// endless is a body that never ends; it counts what was read of it.
+// endless is a body that never ends. It counts the bytes read from it.
 type endless struct {
 	begin []byte
 	read  int
@@ -259,8 +259,8 @@ func TestDownloadsAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkUnsignedList is what it costs to refuse a list of 62 MiB that claims to be an
-// authority's, after it was read.
+// BenchmarkUnsignedList measures the cost of refusing a list of 62 MiB that names an authority as
+// its issuer, after it was read.
 func BenchmarkUnsignedList(b *testing.B) {
 	ca := issue(b, nil, "ca")
 	text, of := longList(b, ca, 62<<20/22), bundle(b, ca)

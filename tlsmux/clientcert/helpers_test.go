@@ -79,7 +79,7 @@ func bundle(t testing.TB, of ...*pair) *Bundle {
 	return b
 }
 
-// judge has Trust.Verify decide about a client that sends a chain.
+// judge calls Trust.Verify for a client that sends a chain.
 func judge(t testing.TB, trust *Trust, sent ...*pair) error {
 	t.Helper()
 	r := certchain.Request{Now: time.Now()}

@@ -13,30 +13,29 @@ import (
 	"turnout/internal/keypair"
 )
 
-// maxUnsigned is the length of the longest list in bytes that is kept before an authority is known
-// that has signed it. Such a list is authenticated in the handshake that first shows the
-// authority.
+// maxUnsigned is the length in bytes of the longest list that is kept before the authority that has
+// signed it is known. Such a list is authenticated in the first handshake with the authority.
 const maxUnsigned = 512 << 10
 
-// maxHeader is the length in bytes of all of a list but its entries: names, times, extensions and
-// the signature. It is parsed before the signature is verified. A tiny extension takes 40 times
-// its bytes.
+// maxHeader is the length in bytes of a list without its entries: names, times, extensions and the
+// signature. It is parsed before the signature is verified. A tiny extension takes 40 times its
+// bytes.
 const maxHeader = 16 << 10
 
 // List is a certificate revocation list (RFC 5280 section 5). Its entries are read once its
-// signature is verified: until then it is bytes. It is safe for concurrent use.
+// signature is verified; until then it holds their bytes. It is safe for concurrent use.
 type List struct {
 	ThisUpdate, NextUpdate time.Time
 
-	issuer string               // name in DER
+	issuer string               // DER
 	header *x509.RevocationList // all but the entries
 	scope  scope
 
 	mu      sync.Mutex
-	entries der    // that are not read yet
+	entries der    // not read yet
 	signer  string // public key of the authority that signed the list, in DER; "" = not known yet
 	revoked serials
-	bad     error // the authority has signed entries that are not understood
+	bad     error // error in entries that the authority has signed
 }
 
 // scope says which certificates of the issuer a list is about (RFC 5280 section 5.2.5).
@@ -51,14 +50,14 @@ func (s *scope) equal(o *scope) bool {
 	return slices.Equal(s.points, o.points) && s.onlyUser == o.onlyUser && s.onlyAuthority == o.onlyAuthority && s.unintelligible == o.unintelligible
 }
 
-// ParseLists reads revocation lists: one in DER, or any number in PEM, where other blocks are
-// skipped. One that does not end, does not parse or says things that must be understood and are not
-// is an error; so is finding none. Lists of changes only (RFC 5280 section 5.2.4) and those that do
-// not say when the next one comes (section 5.1.2.5) are errors too.
+// ParseLists reads revocation lists: one in DER, or any number in PEM. It skips other PEM blocks.
+// It returns an error if there is no list, or if one is incomplete, does not parse or has an
+// unsupported critical extension. It also rejects delta lists (RFC 5280 section 5.2.4) and lists
+// without the time of the next update (section 5.1.2.5).
 //
-// The authorities of b authenticate the lists. A list that none of them has signed is kept as it
-// is, up to 512 KiB, until a client shows an authority that has; a longer one is an error. nil:
-// there are no authorities yet.
+// The authorities of b authenticate the lists. A list that none of them has signed is stored
+// unread, up to 512 KiB, until a client sends its authority; a longer one is an error. b may be nil
+// as long as there are no authorities.
 func ParseLists(data []byte, b *Bundle) ([]*List, error) {
 	if len(data) > 0 && data[0] == tagSequence {
 		l, err := parseList(data, b)
@@ -114,7 +113,7 @@ func parseList(text der, b *Bundle) (*List, error) {
 	return l, nil
 }
 
-// parseHeader reads all of a list but its entries: crypto/x509 gets the list without them.
+// parseHeader parses a list without its entries, with crypto/x509.
 func parseHeader(text der) (*List, error) {
 	list, ok := text.take(tagSequence)
 	if !ok {
@@ -125,7 +124,8 @@ func parseHeader(text der) (*List, error) {
 		return nil, errEncoding
 	}
 	start := fields
-	for _, tag := range [...]byte{tagInteger, tagSequence, tagSequence, tagUTCTime, tagUTCTime} { // version, algorithm, issuer, updates
+	// Skip version, algorithm, issuer and times.
+	for _, tag := range [...]byte{tagInteger, tagSequence, tagSequence, tagUTCTime, tagUTCTime} {
 		if fields.begins(tag) || tag == tagUTCTime && fields.begins(tagGeneralizedTime) {
 			if _, _, _, ok := fields.next(); !ok {
 				return nil, errEncoding
@@ -187,11 +187,11 @@ func parseScope(text der) (s scope) {
 			s.onlyUser = yes
 		case contextual | 2:
 			s.onlyAuthority = yes
-		case contextual | 4, contextual | 5: // other issuers' certificates, or no public key certificates
+		case contextual | 4, contextual | 5: // indirect lists, or attribute certificates only
 			if yes {
 				return bad
 			}
-		default: // some reasons only: others are somewhere else
+		default: // only some reasons: other lists have the rest
 			return bad
 		}
 	}
@@ -234,8 +234,8 @@ func (l *List) current(now time.Time) bool {
 	return !now.Before(l.ThisUpdate) && !now.After(l.NextUpdate)
 }
 
-// signedBy reports whether issuer signed the list. The first time that it is true the entries are
-// read.
+// signedBy reports whether issuer signed the list. It reads the entries the first time that this is
+// true.
 func (l *List) signedBy(issuer *x509.Certificate) bool {
 	if l.issuer != string(issuer.RawSubject) {
 		return false
@@ -255,14 +255,14 @@ func (l *List) signedBy(issuer *x509.Certificate) bool {
 	return true
 }
 
-// maySignLists reports whether a certificate is that of an authority that signs lists, as
-// x509.RevocationList.CheckSignatureFrom does.
+// maySignLists reports whether a certificate may sign lists, by the rules of
+// x509.RevocationList.CheckSignatureFrom.
 func maySignLists(c *x509.Certificate) bool {
 	authority := c.BasicConstraintsValid && c.IsCA || c.Version < 3 && !c.BasicConstraintsValid
 	return authority && (c.KeyUsage == 0 || c.KeyUsage&x509.KeyUsageCRLSign != 0)
 }
 
-// names reports whether the list, which issuer has signed, has an entry for a certificate.
+// names reports whether the list, signed by issuer, has an entry for a certificate.
 func (l *List) names(c *x509.Certificate) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

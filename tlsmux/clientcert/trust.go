@@ -81,8 +81,8 @@ var (
 )
 
 // Verify judges a client of a full or resumed handshake. r has its certificates and the budget;
-// Verify sets the usage and the last decision. A client without a certificate is accepted. One
-// good chain is enough.
+// Verify sets the usage and Accept. It accepts a client without a certificate, and a client with at
+// least one good chain.
 func (t *Trust) Verify(r certchain.Request) error {
 	if len(r.Sent) == 0 {
 		return nil

@@ -288,7 +288,7 @@ func TestDownloader(t *testing.T) {
 }
 
 // TestDownloadsAreJudged checks that neither the URL of a list nor a redirection leads to an
-// address that tenants' endpoints may not have.
+// address that is refused for endpoints of tenants.
 func TestDownloadsAreJudged(t *testing.T) {
 	var admin, lists *httptest.Server
 	admin = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the admin port was read") }))
@@ -311,7 +311,7 @@ func TestDownloadsAreJudged(t *testing.T) {
 			t.Errorf("%s: %v, want %q", address, err, want)
 		}
 	}
-	guard.Set(nil) // the proxy is the administrator's
+	guard.Set(nil) // the administrator chooses the proxy
 	if data, err := newDownloader(lists.URL, "", &guard).fetch(t.Context(), "http://crl.test/"); string(data) != "a list" {
 		t.Error(err)
 	}

@@ -83,9 +83,9 @@ type Engine interface {
 	// accepting failed for want of descriptors or memory (the loop then pauses the listener for a while).
 	// accepted registers or closes the socket. Port 0 is resolved.
 	Listen(addr netip.AddrPort, accepted func(s Socket, err error)) (Listener, error)
-	// Dial starts to connect and returns a socket that is also a Dialer. After Register an Out follows when it is connected, and
-	// an Err when it could not be, also if that is known already. ttl is the TTL of its packets, 0 = the system's default; an engine
-	// may be unable to set it.
+	// Dial starts to connect and returns a socket that is also a Dialer. After Register, an Out
+	// follows when it is connected, or an Err when it could not be, even if that is known already.
+	// ttl is the TTL of its packets; 0 = the system's default. An engine may be unable to set it.
 	Dial(addr netip.AddrPort, ttl uint8) (Socket, error)
 	// Register starts the events of s (in, out and half-close, edge-triggered), delivered with owner, a pointer.
 	// What is ready already is delivered by the next Wait.

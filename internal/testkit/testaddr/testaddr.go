@@ -7,8 +7,8 @@ import (
 	"turnout/internal/target"
 )
 
-// Of returns the target address of an endpoint of a test. Loopback addresses are admitted. It
-// panics on an address that no endpoint may have; the zero AddrPort gives the zero Addr.
+// Of returns the target address of an endpoint of a test. It admits loopback addresses and panics
+// on other restricted addresses. The zero AddrPort gives the zero Addr.
 func Of(at netip.AddrPort) target.Addr {
 	if !at.IsValid() {
 		return target.Addr{}

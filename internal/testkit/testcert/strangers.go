@@ -21,9 +21,9 @@ func Strangers(t testing.TB, root *x509.Certificate, n int, curve elliptic.Curve
 }
 
 // NewStrangers makes a certificate of a client, or of the server a.test, with n authorities on
-// curve that may all have issued it, and that the authority with the name and key identifier root
-// and rootKey may have issued, as far as names and identifiers tell. None of it is true, which
-// only signature checks find.
+// curve. By their names and identifiers, each of them may have issued the certificate. So may the
+// authority with the name and key identifier root and the key rootKey. In fact none of them has,
+// but only a signature check finds that out.
 func NewStrangers(root, rootKey []byte, n int, curve elliptic.Curve) (tls.Certificate, error) {
 	name, id := pkix.Name{CommonName: "stranger"}, []byte{1, 2, 3, 4}
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -14,13 +14,13 @@ import (
 type LoginPod struct {
 	Addr  netip.AddrPort
 	Conns []*LoginConn
-	Hold  func(c *LoginConn, credentials string) bool // a request that the test answers; nil = none
+	Hold  func(c *LoginConn, credentials string) bool // responds in place of the pod; nil = never
 }
 
-// LoginConn is a connection of a LoginPod.
+// LoginConn is a connection to a LoginPod.
 type LoginConn struct {
 	Peer     *memnet.Peer
-	User     string // that has logged in, "" = nobody
+	User     string // the user that has logged in, "" = none
 	Requests int
 	nonce    string // of the login under way
 	serial   int
@@ -63,11 +63,11 @@ func Finish(user, challenge string) string {
 	return "NTLM TlRMTVNTUAADAAAA" + user + "/" + nonce
 }
 
-// Negotiate are the credentials of a login in one step.
+// Negotiate returns the credentials of a login in one step.
 func Negotiate(user string) string { return "Negotiate YII/" + user }
 
-// Answer returns the response to a request with these credentials, "" = without any. Its body is
-// the user.
+// Answer returns the response to a request with these credentials; "" = without credentials. Its
+// body is the name of the user.
 func (c *LoginConn) Answer(credentials string) string {
 	status, fields, user := c.Step(credentials)
 	if status == 200 {

@@ -2,9 +2,9 @@ package field
 
 import "bytes"
 
-// Schemes that authenticate a connection and not a request: NTLM, Negotiate with its extension
+// Schemes that authenticate a connection instead of a request: NTLM, Negotiate with its extension
 // Nego2 (RFC 4559, MS-N2HT) and their older names, and CredSSP of WinRM (MS-WSMV section
-// 2.2.9.1.3). A scheme counts if it begins with one of these words, in any case of letters.
+// 2.2.9.1.3). A scheme matches if it begins with one of these words, in any letter case.
 var connectionSchemes = [...]string{"ntlm", "nego", "kerberos", "gss-", "credssp"}
 
 // AuthenticatesConnection reports whether a request has credentials of a scheme that authenticates
@@ -32,8 +32,8 @@ func AuthenticatesConnection(fields []Field) (authenticates, continues bool) {
 	return false, false
 }
 
-// AboutAuthentication reports whether a field has credentials or a challenge. Trailers have none
-// (RFC 9110 section 6.5.1): what decides whose a connection is stands in heads.
+// AboutAuthentication reports whether a field has credentials or a challenge. Trailers must not
+// have any (RFC 9110 section 6.5.1), because only heads decide about the owner of a connection.
 func AboutAuthentication(name []byte) bool {
 	switch string(name) {
 	case "authorization", "proxy-authorization", "www-authenticate", "proxy-authenticate", "persistent-auth":
@@ -49,9 +49,9 @@ func beginsLogin(value []byte) bool {
 	return at < 0 || bytes.HasPrefix(token, []byte("TlRMTVNTUAAB")) || bytes.HasPrefix(token, []byte("Y"))
 }
 
-// ChallengesConnection reports whether a response has a challenge of such a scheme, or says that
-// the authentication of its connection persists (Persistent-Auth of IIS). continues: the challenge
-// answers a step of a login, whose next step it expects.
+// ChallengesConnection reports whether a response has a challenge of such a scheme, or announces
+// that the authentication of its connection persists (Persistent-Auth of IIS). continues means that
+// the challenge answers a step of a login and expects the next step.
 func ChallengesConnection(fields []Field) (challenges, continues bool) {
 	for i := range fields {
 		f := &fields[i]
@@ -68,16 +68,16 @@ func ChallengesConnection(fields []Field) (challenges, continues bool) {
 	return challenges, continues
 }
 
-// hasToken reports whether a challenge is a scheme and a token, and no list.
+// hasToken reports whether a challenge is one scheme with a token, not a list.
 func hasToken(value []byte) bool {
 	_, token, _ := bytes.Cut(value, []byte(" "))
 	return len(Trim(token)) > 0 && bytes.IndexByte(value, ',') < 0
 }
 
 // hasConnectionScheme reports whether a member of a comma-separated list begins with a connection
-// scheme. A comma within a quoted string counts as well: a connection that is private without need
-// costs less than one that is shared. Bytes that no scheme can begin with are skipped, because
-// servers differ in the blanks that they trim.
+// scheme. It counts commas within quoted strings as well: a needlessly private connection costs
+// less than a wrongly shared one. It skips bytes that no scheme begins with, because servers trim
+// different blanks.
 func hasConnectionScheme(value []byte) bool {
 	for {
 		for len(value) > 0 && (value[0] <= '"' || value[0] >= 0x7f) {
@@ -112,8 +112,8 @@ func isConnectionScheme(p []byte) bool {
 	return false
 }
 
-// hasPrefixFold reports whether p, which is as long at least, begins with a lower-case word, in
-// any case of letters.
+// hasPrefixFold reports whether p begins with a lower-case word, in any letter case. p must be at
+// least as long as the word.
 func hasPrefixFold(p []byte, word string) bool {
 	for i := range len(word) {
 		if p[i]|0x20 != word[i] {

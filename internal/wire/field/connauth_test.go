@@ -67,8 +67,8 @@ func TestChallengeContinuesLogin(t *testing.T) {
 	}
 }
 
-// FuzzConnectionScheme checks that a scheme is found in any member of a list, whatever surrounds
-// it.
+// FuzzConnectionScheme checks that a scheme is found in any member of a list, whatever text
+// surrounds it.
 func FuzzConnectionScheme(f *testing.F) {
 	f.Add([]byte(`Basic realm="a"`), uint8(0))
 	f.Add([]byte("\xff,"), uint8(1))

@@ -27,7 +27,7 @@ const (
 	AddRequest                // another line is added to a request
 	DeleteRequest             // the field is removed from requests
 	ChangeResponse            // set, added or removed in responses
-	Carry                     // the router writes a value of its own and removes that of peers
+	Carry                     // the router writes its own value and removes the peer's
 )
 
 // CheckName returns an error if use must not change the field. It is the only table of such names,
@@ -68,8 +68,8 @@ func CheckName(use Use, name string) error {
 	return nil
 }
 
-// checkCarried refuses names that have a meaning already. A client, a pod or another proxy would
-// take the router's value for its own, or miss the value that the router removes.
+// checkCarried refuses names with a meaning. Otherwise a client, a pod or another proxy would take
+// the router's value for its own, or miss the value that the router removes.
 func checkCarried(name string, refuse func(why string) error) error {
 	const choose = "; choose a name that nothing else uses, such as x-session"
 	switch twin := strings.ReplaceAll(name, "_", "-"); {
@@ -100,7 +100,7 @@ func NewCarriedName(name string) (CarriedName, error) {
 	return CarriedName{strings.ToLower(name)}, nil
 }
 
-// IsSet reports whether there is a name.
+// IsSet reports whether n has a name.
 func (n CarriedName) IsSet() bool { return n.text != "" }
 
 // String returns the name, "" for none.

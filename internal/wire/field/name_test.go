@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The classes of names that have a meaning for proxies, clients or pods.
+// Classes of names with a meaning for proxies, clients or pods.
 var (
 	framing = []string{"Content-Length", "Transfer-Encoding", "TE", "Trailer"}
 	hop     = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Upgrade", "HTTP2-Settings"}
@@ -17,7 +17,7 @@ var (
 	broken  = []string{"", " ", "a b", "a:b", "a\r\nb", "\u00fc", "a\x00", strings.Repeat("a", 1025)}
 )
 
-// TestNamesByUse is the table of field names that tenants choose: every class with every use.
+// TestNamesByUse checks every class of field names with every use.
 func TestNamesByUse(t *testing.T) {
 	changes := []Use{SetRequest, AddRequest, DeleteRequest, ChangeResponse}
 	for _, c := range []struct {
@@ -30,7 +30,7 @@ func TestNamesByUse(t *testing.T) {
 		{"hop-by-hop", hop, changes, false},
 		{"routing", routing[:1], []Use{AddRequest, DeleteRequest}, false},
 		{"pseudo-fields", routing[1:], changes, false},
-		{"identity", id, nil, false}, // pods get what their route says about clients
+		{"identity", id, nil, false}, // the router sends pods these fields about clients
 		{"loops", loop[:1], []Use{SetRequest, AddRequest, DeleteRequest}, false},
 		{"other proxies' loops", loop[1:], []Use{SetRequest, DeleteRequest}, false},
 		{"expectations", []string{"Expect"}, []Use{SetRequest, AddRequest, DeleteRequest}, false},

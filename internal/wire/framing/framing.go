@@ -47,11 +47,11 @@ func (b *Body) End() bool {
 func (b *Body) Complete() bool { return b.ended && b.left != broken }
 
 // Breach receives the description of a message that would have ended with another length than
-// announced, which is a bug of the router. The codec closes the connection, or resets the stream,
-// by itself. A nil Breach panics: tests fail.
+// announced, which is a bug of the router. The codec itself closes the connection or resets the
+// stream. A nil Breach panics, so that tests fail.
 type Breach func(what string)
 
-// Report calls the function, or panics.
+// Report calls b, or panics if b is nil.
 func (f Breach) Report(what string) {
 	if f == nil {
 		panic("BUG: " + what)

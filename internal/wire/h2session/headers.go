@@ -226,14 +226,15 @@ func (st *Stream) head(f h2frame.Fault, end bool) {
 	}
 }
 
-// HoldHead repeats OnHead after Resume, with the same head. The rest of the stream waits until
-// then. Call it in OnHead after Pause, for the final head of a response.
+// HoldHead makes the stream wait: after Resume, OnHead is called again with the same head. Call it
+// in OnHead after Pause, for the final head of a response.
 func (st *Stream) HoldHead() { st.headHeld = true }
 
-// HoldEnd repeats OnEnd after Resume, with the same trailers. Call it in OnEnd after Pause.
+// HoldEnd makes OnEnd come again after Resume, with the same trailers. Call it in OnEnd after
+// Pause.
 func (st *Stream) HoldEnd() { st.endHeld = true }
 
-// waits reports that input of the stream has to wait for its sink.
+// waits marks the stream: its input waits for the sink.
 func (st *Stream) waits() bool { return st.paused || st.headHeld || st.in.len() > 0 }
 
 // headed says that the head of the message, which body and trailers follow, has come.

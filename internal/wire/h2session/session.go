@@ -37,8 +37,8 @@ type Config struct {
 	// client all. It takes MostFrames frames then, and a server none while its peer does not take its output. 0: no bounds.
 	IterationHeads int
 	Buffers        *Buffers // nil: waiting bytes are left to the collector
-	// Breach reports messages that would end with another length than their heads announce. nil: a
-	// panic.
+	// Breach receives messages that would end with another length than their heads announce.
+	// nil = a panic.
 	Breach framing.Breach
 }
 

@@ -76,9 +76,9 @@ type Stream struct {
 	delivered bool           // OnEnd, or OnHead with end, was called
 	paused    bool
 	resumed   bool // in Session.resumed
-	headHeld  bool // OnHead is to be called again
-	headEnd   bool // with this end
-	endHeld   bool // OnEnd is to be called again
+	headHeld  bool // OnHead is to be called again after Resume
+	headEnd   bool // the argument end of that call
+	endHeld   bool // OnEnd is to be called again after Resume
 	early     bool // Early.OnEarly was called
 }
 
@@ -152,8 +152,8 @@ func (st *Stream) BeginHead() []byte {
 }
 
 // EndHead sends the header list that BeginHead began. length is the number of body bytes that the
-// list announces, or framing.Unknown; 0 for a message that has no body in spite of its
-// Content-Length. end: no body follows.
+// list announces, or framing.Unknown. It is 0 for a message without a body, even if that has a
+// Content-Length. end means that no body follows.
 func (st *Stream) EndHead(b []byte, length int64, end bool) {
 	s := st.s
 	if s == nil {
@@ -246,7 +246,7 @@ func (st *Stream) SendData(p []byte) bool {
 	return st.full
 }
 
-// Congested reports that output of the stream would wait for the connection. OnDrained follows
+// Congested reports whether output of the stream would wait for the connection. OnDrained follows
 // when it would not.
 func (st *Stream) Congested() bool {
 	s := st.s
