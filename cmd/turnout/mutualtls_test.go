@@ -185,7 +185,7 @@ func TestClientCertificates(t *testing.T) {
 	dir := echoSite(t)
 	bundle := write(t, t.TempDir(), "ca.pem", []byte(ca.pem))
 	const (
-		bad                = "bad certificate" // for every fault of a certificate, see docs/differences.md
+		bad                = "bad certificate" // for every fault of a certificate
 		needed12, needed13 = "handshake failure", "certificate required"
 	)
 	for _, site := range []struct {

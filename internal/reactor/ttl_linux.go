@@ -11,7 +11,8 @@ import (
 // reportTTL has the kernel keep the TTL, in IPv6 the hop limit, of received packets. Accepted
 // sockets inherit that. Without support of the kernel no TTL is reported.
 func reportTTL(fd int) {
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVTTL, 1) // also on IPv6 sockets, for IPv4
+	// On IPv6 sockets it is for IPv4 packets.
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVTTL, 1)
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1)
 }
 
