@@ -20,6 +20,7 @@ const (
 	IterationRequests               // a connection began as many requests in one iteration as it may; the rest waits
 	IterationAnswers                // a connection of a pod brought as many heads of answers in one iteration as it may; the rest waits
 	IterationFrames                 // an HTTP/2 connection brought as many frames in one iteration as it may; the rest waits
+	IterationQueues                 // an iteration of an event loop handled its share of a queue; the rest waits
 	IterationChunks                 // a body came in so many small chunks that the rest of them waits for a later iteration
 	EarlyAnswer                     // an upload was no longer read after its early final answer
 	ReplayBodies                    // a request body was not kept for another attempt
@@ -76,6 +77,7 @@ var names = [count]string{
 	IterationRequests:   "turn-requests",
 	IterationAnswers:    "turn-answers",
 	IterationFrames:     "turn-frames",
+	IterationQueues:     "turn-queues",
 	IterationChunks:     "turn-chunks",
 	EarlyAnswer:         "early-answer",
 	ReplayBodies:        "replay-bodies",

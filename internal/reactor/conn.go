@@ -265,7 +265,7 @@ func (c *Conn) Wire() bool {
 func (c *Conn) ready() {
 	if c.flags&flagReady == 0 && c.state != stateDead {
 		c.flags |= flagReady
-		c.loop.ready = append(c.loop.ready, c)
+		c.loop.ready.push(c)
 	}
 }
 

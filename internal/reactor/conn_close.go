@@ -105,7 +105,7 @@ func (c *Conn) bury(err error) {
 	c.dropInput()
 	c.dropOutput()
 	c.dropLayer()
-	c.loop.dead = append(c.loop.dead, c)
+	c.loop.dead.push(c)
 }
 
 func (c *Conn) dropInput() {

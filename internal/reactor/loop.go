@@ -31,6 +31,9 @@ type Config struct {
 	HeldBytes int
 	// Shed is called on the loop for each Conn that ends with ErrHeld; nil = nobody is notified.
 	Shed func()
+	// Deferred is called on the loop when an iteration has handled its share of a queue: of due timers, closings, posted
+	// functions, ready Conns or a Backlog. nil = none.
+	Deferred func()
 	// Budget bounds the connections of all loops it is given to; nil = no bound.
 	Budget *Budget
 	// Panicked, if it is set, recovers from panics of what is done for a Conn: its Handler, its Layer, its timers, mail and AtIterationEnd
@@ -101,7 +104,6 @@ type Loop struct {
 	cfg        Config
 	eng        engine.Engine
 	deliver    func(any, engine.Events) // l.event, made once: an iteration allocates nothing
-	between    func()                   // l.slice, the same
 	clock      int64                    // Now
 	running    bool
 	ended      bool
@@ -134,13 +136,13 @@ type Loop struct {
 	datagrams []*DatagramSocket // of ListenDatagrams
 
 	low               lowPriority
-	ready, readySpare []*Conn     // to be served once more
-	dirty, dirtySpare []*Conn     // output to flush, or buffers to give back
-	dead, deadSpare   []*Conn     // Closed to deliver
-	over              []*Splice   // done to call
-	portions          []*Splice   // for SpliceN
-	portionPipes      share.Pool  // that portions have, by owner
-	yielded           fifo[*Conn] // that did their share of an iteration
+	ready             fifo[*Conn]   // to be served once more
+	dirty, dirtySpare []*Conn       // output to flush, or buffers to give back
+	dead              fifo[*Conn]   // Closed to deliver
+	over              fifo[*Splice] // done to call
+	portions          []*Splice     // for SpliceN
+	portionPipes      share.Pool    // that portions have, by owner
+	yielded           fifo[*Conn]   // that did their share of an iteration
 	atEnd             []call
 
 	stopped  atomic.Bool
@@ -165,7 +167,7 @@ func newLoop(cfg Config, eng engine.Engine) (*Loop, error) {
 	}
 	l := &Loop{cfg: cfg, eng: eng}
 	l.self.loop, l.recovering.loop = l, l
-	l.deliver, l.between = l.event, l.slice
+	l.deliver = l.event
 	if p, ok := eng.(prober); ok {
 		p.onWake(l.woken)
 	}
@@ -249,8 +251,8 @@ func (l *Loop) iterate(limit time.Duration) error {
 			return err
 		}
 	}
-	l.mail.run(l.between)
-	l.wheel.advance(l.clock, l.between)
+	l.runMail()
+	l.fireTimers()
 	l.serveReady()
 	l.finish()
 	l.eng.Accept()
@@ -273,6 +275,7 @@ const catchUps = 64
 // catchUp serves all sockets to which something happened while the loop was held up, unestablished ones as well, and those whose input the
 // iteration before had no room to read: of them the engine does not tell again.
 func (l *Loop) catchUp() error {
+	unread := l.ready.len()
 	for range catchUps {
 		before := l.events
 		if err := l.eng.Wait(0, l.deliver); err != nil {
@@ -282,17 +285,17 @@ func (l *Loop) catchUp() error {
 			l.serveUnestablished()
 			l.slice()
 		}
-		if l.events == before {
+		unread -= l.serveReady()
+		if l.events == before && unread <= 0 {
 			break
 		}
 	}
-	l.serveReady()
 	return nil
 }
 
 // idle says that nothing is to be done before the next event, mail or timer.
 func (l *Loop) idle() bool {
-	return len(l.ready)+len(l.dirty)+len(l.dead)+len(l.over)+len(l.atEnd)+l.yielded.len() == 0 && l.low.empty() && l.mail.empty()
+	return l.ready.len()+len(l.dirty)+l.dead.len()+l.over.len()+len(l.atEnd)+l.yielded.len() == 0 && l.low.empty() && l.mail.empty()
 }
 
 // nextTimer is when the wheel wants an iteration at the latest.
@@ -361,26 +364,11 @@ func (l *Loop) slice() {
 	}
 }
 
-// serveReady serves, once, the Conns that have more input than one iteration may take, were resumed, or
-// have a Drained to deliver.
-func (l *Loop) serveReady() {
-	list := l.ready
-	l.ready = l.readySpare[:0]
-	for i, c := range list {
-		list[i] = nil
-		c.flags &^= flagReady
-		l.served++
-		c.woken()
-		l.slice()
-	}
-	l.readySpare = list[:0]
-}
-
-// finish ends the iteration: output collected in it is sent, then the Closed events are delivered.
+// finish sends the output that was collected, then delivers a burst of the Closed events.
 func (l *Loop) finish() {
 	l.send()
-	if len(l.over)+len(l.dead) > 0 {
-		l.deliverClosed()
+	if l.over.len()+l.dead.len() > 0 {
+		l.deliverClosed(new(burst))
 		l.flushDirty()
 	}
 }
@@ -407,22 +395,6 @@ func (l *Loop) flushDirty() {
 		c.flushed()
 	}
 	l.dirtySpare = list[:0]
-}
-
-// deliverClosed delivers the ends that are known by now; what they cause to end comes next iteration.
-func (l *Loop) deliverClosed() {
-	over := l.over
-	l.over = nil
-	for _, s := range over {
-		s.tell()
-	}
-	list := l.dead
-	l.dead = l.deadSpare[:0]
-	for i, c := range list {
-		list[i] = nil
-		c.deliverClosed()
-	}
-	l.deadSpare = list[:0]
 }
 
 // plainBuffer is the shared buffer for what layers decode.
@@ -477,7 +449,10 @@ const farewells = 16
 func (l *Loop) shutdown() {
 	l.begin()
 	l.mail.close()
-	l.mail.run(l.between)
+	for n := l.mail.open(); n > 0; n = l.mail.open() {
+		l.mail.next().do()
+		l.slice()
+	}
 	l.ended = true
 	for len(l.listeners) > 0 {
 		l.listeners[0].Close()
@@ -489,8 +464,10 @@ func (l *Loop) shutdown() {
 		for l.first != nil {
 			l.first.kill(ErrClosed, false)
 		}
-		l.finish()
-		if len(l.dead)+len(l.over)+len(l.atEnd) == 0 {
+		l.send()
+		l.deliverClosed(nil)
+		l.flushDirty()
+		if l.dead.len()+l.over.len()+len(l.atEnd) == 0 {
 			break
 		}
 	}

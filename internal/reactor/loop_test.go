@@ -125,6 +125,6 @@ func BenchmarkPost(b *testing.B) {
 	fn := func() {}
 	for b.Loop() {
 		l.Post(fn)
-		l.mail.run(l.slice)
+		l.runMail()
 	}
 }

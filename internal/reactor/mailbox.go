@@ -10,7 +10,8 @@ type mailbox struct {
 	mu     sync.Mutex
 	queue  []call
 	closed bool
-	spare  []call      // the loop's
+	opened []call      // the loop's: taken from queue, the oldest first
+	done   int         // of those, how many were run
 	asleep atomic.Bool // the loop waits, or is about to: the caller that posts next must wake it
 }
 
@@ -34,30 +35,43 @@ func (m *mailbox) sleep() bool {
 func (m *mailbox) awake() { m.asleep.Store(false) }
 
 func (m *mailbox) empty() bool {
+	if m.left() > 0 {
+		return false
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.queue) == 0
 }
 
-// run calls what was posted before it began, and after each of them between.
-func (m *mailbox) run(between func()) {
+// open returns how many functions next may return before open is called again: those that an earlier
+// call has left, or else what was posted since. It is called on the loop.
+func (m *mailbox) open() int {
+	if m.left() > 0 {
+		return m.left()
+	}
 	m.mu.Lock()
-	calls := m.queue
-	if len(calls) > 0 {
-		m.queue, m.spare = m.spare, nil
+	defer m.mu.Unlock()
+	if len(m.queue) > 0 {
+		spare := m.opened[:0]
+		if cap(spare) > maxSpareMail {
+			spare = nil
+		}
+		m.opened, m.queue, m.done = m.queue, spare, 0
 	}
-	m.mu.Unlock()
-	if len(calls) == 0 {
-		return
-	}
-	for i, k := range calls {
-		calls[i] = call{}
-		k.do()
-		between()
-	}
-	if cap(calls) <= 4096 {
-		m.spare = calls[:0]
-	}
+	return m.left()
+}
+
+// maxSpareMail is the length of the longest list that is kept for further functions.
+const maxSpareMail = 4096
+
+// left returns how many functions were opened and not run.
+func (m *mailbox) left() int { return len(m.opened) - m.done }
+
+// next takes the oldest function. open has returned that there is one.
+func (m *mailbox) next() (k call) {
+	k, m.opened[m.done] = m.opened[m.done], call{}
+	m.done++
+	return k
 }
 
 // close refuses all further mail.

@@ -93,8 +93,8 @@ func TestPortion(t *testing.T) {
 			if string(r.data) != "nextd" || r.told.copied != 2 {
 				t.Errorf("the handler got %q; copied %d times", r.data, r.told.copied)
 			}
-			if r.l.portionPipes.Used() != 0 || len(r.l.over) != 0 {
-				t.Errorf("%d pipes are held, %d splices over", r.l.portionPipes.Used(), len(r.l.over))
+			if r.l.portionPipes.Used() != 0 || r.l.over.len() != 0 {
+				t.Errorf("%d pipes are held, %d splices over", r.l.portionPipes.Used(), r.l.over.len())
 			}
 		})
 	}

@@ -278,7 +278,7 @@ func (s *Splice) finish(err error) {
 	dst.flags &^= flagTo
 	s.src, s.err = nil, err
 	if s.whose == nil {
-		src.loop.over = append(src.loop.over, s)
+		src.loop.over.push(s)
 	}
 	if err != nil {
 		src.ready() // its input is the handler's again

@@ -73,7 +73,7 @@ const (
 	maxDelay  = 1 << (tickShift + levelBits*levels - 2) // more than two years
 
 	noSlot  = -1
-	dueSlot = levels * slotCount // timers that expire in the running advance
+	dueSlot = levels * slotCount // timers that are due
 )
 
 // tickOf is the first tick that is not before at.
@@ -83,13 +83,17 @@ func tickOf(at int64) int64 { return (at + 1<<tickShift - 1) >> tickShift }
 // in which its tick differs from the current one, in the slot of that digit. So all of a lower level
 // is due before anything of a higher one, and a slot of a higher level is filed anew when the wheel
 // reaches it. A wheel that turns visits occupied slots only.
+//
+// The wheel turns in steps: timers of the slot that it has reached are moved one by one, to dueSlot or to
+// slots of lower levels, and then those in dueSlot fire. Until both are done it stays at that tick.
 type wheel struct {
-	cur   int64 // ticks up to this one are done
-	full  [levels]uint64
-	slots [levels*slotCount + 1]*Timer
+	cur    int64 // ticks before this one are done
+	full   [levels]uint64
+	slots  [levels*slotCount + 1]*Timer
+	moving int16 // the slot of cur from which timers are still to be moved, noSlot = none
 }
 
-func (w *wheel) init(now int64) { w.cur = now >> tickShift }
+func (w *wheel) init(now int64) { w.cur, w.moving = now>>tickShift, noSlot }
 
 // file puts t, which is in no slot, under tick.
 func (w *wheel) file(t *Timer, tick int64) {
@@ -139,29 +143,62 @@ func (w *wheel) nextTick() (tick int64, slot int, ok bool) {
 
 // nextAdvance is the time in nanoseconds at which the wheel wants to advance at the latest.
 func (w *wheel) nextAdvance() (at int64, ok bool) {
+	if w.midway() {
+		return w.cur << tickShift, true
+	}
 	tick, _, ok := w.nextTick()
 	return tick << tickShift, ok
 }
 
-// advance fires everything that is due at now, and calls between after each of them.
-func (w *wheel) advance(now int64, between func()) {
-	target := now >> tickShift
-	for w.cur < target {
-		tick, slot, ok := w.nextTick()
-		if !ok || tick > target {
-			w.cur = target
-			return
-		}
-		w.cur = tick
-		for t := w.slots[slot]; t != nil; t = w.slots[slot] {
-			w.unlink(t)
-			w.file(t, tickOf(t.when))
-		}
-		for t := w.slots[dueSlot]; t != nil; t = w.slots[dueSlot] {
-			w.unlink(t)
-			t.armed = false
-			t.fire()
-			between()
-		}
+// midway reports that the wheel is not done with the tick that it has reached.
+func (w *wheel) midway() bool { return w.moving != noSlot || w.slots[dueSlot] != nil }
+
+// behind reports whether the wheel has something to do to get to the target tick. If it has not, it is there.
+func (w *wheel) behind(target int64) bool {
+	if w.midway() {
+		return true
 	}
+	if w.cur < target {
+		if tick, _, ok := w.nextTick(); ok && tick <= target {
+			return true
+		}
+		w.cur = target
+	}
+	return false
+}
+
+// reach turns the wheel until a timer is due, at the target tick at the latest, and reports whether one is. It moves as many
+// timers at most as moves says, and takes them off that.
+func (w *wheel) reach(target int64, moves *int) bool {
+	for {
+		for w.moving != noSlot {
+			t := w.slots[w.moving]
+			switch {
+			case t == nil:
+				w.moving = noSlot
+			case *moves == 0:
+				return false
+			default:
+				*moves--
+				w.unlink(t)
+				w.file(t, tickOf(t.when))
+			}
+		}
+		if w.slots[dueSlot] != nil {
+			return true
+		}
+		if !w.behind(target) {
+			return false
+		}
+		tick, slot, _ := w.nextTick()
+		w.cur, w.moving = tick, int16(slot)
+	}
+}
+
+// takeDue takes a timer that is due. reach has reported that there is one.
+func (w *wheel) takeDue() *Timer {
+	t := w.slots[dueSlot]
+	w.unlink(t)
+	t.armed = false
+	return t
 }

@@ -4,13 +4,20 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"turnout/internal/reactor/engine"
 )
 
 const tick = 1 << tickShift
 
-// testWheel is a loop without an engine: the test moves its clock.
+// stoppedClock is an engine of which only the clock is used, which stands still.
+type stoppedClock struct{ engine.Engine }
+
+func (stoppedClock) Now() int64 { return 1 }
+
+// testWheel is a loop without sockets: the test moves its clock.
 func testWheel() *Loop {
-	l := &Loop{running: true, clock: 12345}
+	l := &Loop{running: true, clock: 12345, eng: stoppedClock{}}
 	l.wheel.init(l.clock)
 	l.self.loop, l.recovering.loop = l, l
 	return l
@@ -19,7 +26,9 @@ func testWheel() *Loop {
 // to moves the clock forward.
 func (l *Loop) to(at int64) {
 	l.clock = at
-	l.wheel.advance(at, l.slice)
+	for l.wheel.behind(at >> tickShift) {
+		l.fireTimers()
+	}
 }
 
 func TestTimerNeverEarlyAndNotLate(t *testing.T) {
@@ -225,6 +234,6 @@ func BenchmarkTimerFire(b *testing.B) {
 	for b.Loop() {
 		tm.Reset(0)
 		l.clock += 1 << tickShift
-		l.wheel.advance(l.clock, l.slice)
+		l.fireTimers()
 	}
 }

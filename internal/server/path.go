@@ -95,6 +95,7 @@ func (p *RequestPath) loopConfig() reactor.Config {
 	return reactor.Config{
 		ReadBuffer: p.cfg.ReadBuffer(), Budget: p.budget, Panicked: p.connectionPanicked,
 		HeldBytes: p.cfg.Limits.heldBytes(p.cfg.MemoryLimit, p.cfg.Loops), Shed: func() { p.cfg.Bounds.Reached(bound.HeldMemory) },
+		Deferred: func() { p.cfg.Bounds.Reached(bound.IterationQueues) },
 	}
 }
 
