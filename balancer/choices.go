@@ -2,8 +2,8 @@ package balancer
 
 import "sync/atomic"
 
-// choices is who of a roster may be chosen, and what the algorithms need for that. It does not change. All pools share it
-// that have the roster and leave out the same members.
+// choices holds the members of a roster that the algorithms may choose, and sums over them. It is
+// immutable. Pools with one roster that exclude the same members share it.
 type choices struct {
 	roster   *roster
 	out      []bool                 // by place in the roster: may not be chosen; nil = all may
@@ -22,7 +22,8 @@ type choice struct {
 	hash   uint64 // of the server identity, the same in every process
 }
 
-// newChoices returns the choices among a roster with weights, parallel to its members, and without those that are out.
+// newChoices returns the choices among a roster with weights, parallel to its members, and without
+// those that are out. A member that has no weight in ro.all, if that exists, has none in weights.
 func newChoices(ro *roster, weights []uint32, out []bool) *choices {
 	n := len(ro.members)
 	c := &choices{roster: ro, out: out, active: make([]choice, 0, n)}
@@ -33,15 +34,16 @@ func newChoices(ro *roster, weights []uint32, out []bool) *choices {
 	return c
 }
 
-// activate fills active with those that may be chosen.
+// activate fills active with the members that may be chosen.
 func (c *choices) activate(weights []uint32) {
 	c.uniform = true
-	for i, m := range c.roster.members {
+	hashes := hashesOf(c.roster)
+	for i := range c.roster.members {
 		w := weights[i]
 		if w == 0 || c.isOut(i) {
 			continue
 		}
-		c.active = append(c.active, choice{at: int32(i), weight: w, hash: m.hash})
+		c.active = append(c.active, choice{at: int32(i), weight: w, hash: hashes(i)})
 		c.total += w
 		c.heaviest = max(c.heaviest, w)
 		c.uniform = c.uniform && w == c.active[0].weight
@@ -57,17 +59,43 @@ func (c *choices) activate(weights []uint32) {
 	}
 }
 
+// hashesOf returns a function from places in the roster to the hashes of identities. It is called in
+// the order of places. Hashes are computed once for a roster; later choices copy them.
+func hashesOf(ro *roster) func(place int) uint64 {
+	if ro.all == nil {
+		return func(place int) uint64 { return hashString(ro.members[place].id()) }
+	}
+	known := ro.all.active
+	return func(place int) uint64 {
+		for int(known[0].at) != place {
+			known = known[1:]
+		}
+		return known[0].hash
+	}
+}
+
 func (c *choices) isOut(at int) bool { return c.out != nil && c.out[at] }
 
 // member returns the one that the algorithms know by number i.
 func (c *choices) member(i int) *member { return c.roster.members[c.active[i].at] }
 
-// index returns the position of m among those that may be chosen, -1 if it is not there.
-func (c *choices) index(m *member) int {
-	at := c.roster.place(m)
-	if at < 0 {
-		return -1
+// weightOf returns the total weight of active[from:to], which is not empty.
+func (c *choices) weightOf(from, to int) uint32 {
+	switch {
+	case c.uniform:
+		return uint32(to-from) * c.heaviest
+	case from == 0:
+		return c.sums[to-1]
 	}
+	return c.sums[to-1] - c.sums[from-1]
+}
+
+// index returns the position of m in active, -1 if it is not there.
+func (c *choices) index(m *member) int { return c.activeAt(c.roster.place(m)) }
+
+// activeAt returns the position in active of the member at a place of the roster, -1 if it is not
+// there.
+func (c *choices) activeAt(at int) int {
 	low, high := 0, len(c.active)
 	for low < high {
 		if middle := (low + high) / 2; int(c.active[middle].at) < at {
@@ -76,7 +104,7 @@ func (c *choices) index(m *member) int {
 			high = middle
 		}
 	}
-	if low < len(c.active) && int(c.active[low].at) == at {
+	if low < len(c.active) && at >= 0 && int(c.active[low].at) == at {
 		return low
 	}
 	return -1

@@ -10,8 +10,20 @@ import (
 // A group goes to one server.
 const sourceGroups = 1 << 16
 
-// owners remembers the server of each group, by index + 1; 0 = not looked for yet.
-type owners [sourceGroups]atomic.Uint32
+// owners remembers the server of each group, by index + 1; 0 = not looked for yet. A part is made
+// with the first group in it.
+type owners [sourceGroups / partGroups]atomic.Pointer[[partGroups]atomic.Uint32]
+
+const partGroups = 1 << 8
+
+// of returns the entry of a group.
+func (o *owners) of(group uint64) *atomic.Uint32 {
+	part := &o[group/partGroups]
+	if part.Load() == nil {
+		part.CompareAndSwap(nil, new([partGroups]atomic.Uint32))
+	}
+	return &part.Load()[group%partGroups]
+}
 
 // sourceConsistent returns the server of a client address by weighted rendezvous
 // hashing of its group: each server draws a number from the hash of group and server,
@@ -28,11 +40,12 @@ func (c *choices) sourceConsistent(addr netip.Addr, skip int) int {
 		c.owners.CompareAndSwap(nil, new(owners))
 		known = c.owners.Load()
 	}
-	if i := known[group].Load(); i > 0 {
+	owner := known.of(group)
+	if i := owner.Load(); i > 0 {
 		return int(i) - 1
 	}
 	i := c.rendezvous(mix(group), skip)
-	known[group].Store(uint32(i) + 1)
+	owner.Store(uint32(i) + 1)
 	return i
 }
 
@@ -48,17 +61,22 @@ func (c *choices) rendezvous(hash uint64, skip int) int {
 		}
 		return best
 	}
+	// ln(u)/weight with u uniform in (0,1): the greatest belongs to server i with probability
+	// weight/total. Of neighbours of one weight, as the endpoints of a service are, the greatest u has
+	// the greatest score, and only that one needs the logarithm.
 	most := math.Inf(-1)
-	for i := range c.active {
-		if i == skip {
+	for i := 0; i < len(c.active); {
+		run, weight, draw := -1, c.active[i].weight, uint64(0)
+		for ; i < len(c.active) && c.active[i].weight == weight; i++ {
+			if d := mix(hash^c.active[i].hash) >> 11; i != skip && (run < 0 || d > draw) {
+				run, draw = i, d
+			}
+		}
+		if run < 0 {
 			continue
 		}
-		one := &c.active[i]
-		// ln(u)/weight with u uniform in (0,1): the greatest belongs to server i with
-		// probability weight/total.
-		u := (float64(mix(hash^one.hash)>>11) + 0.5) / (1 << 53)
-		if score := math.Log(u) / float64(one.weight); score > most {
-			best, most = i, score
+		if score := math.Log((float64(draw)+0.5)/(1<<53)) / float64(weight); score > most {
+			best, most = run, score
 		}
 	}
 	return best

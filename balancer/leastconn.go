@@ -29,7 +29,7 @@ func (l load) less(m load) bool { return l.requests*m.weight < m.requests*l.weig
 // equally loaded ones the next of the round robin is taken. Few servers, and those of
 // a second attempt, are all looked at; many have a tree.
 func (s *set) leastConn(cursor *atomic.Uint64, skip int) int {
-	if skip < 0 && len(s.active) >= treeFrom {
+	if skip < 0 && s.hasTree() {
 		return s.loads().least(cursor)
 	}
 	best, equals := -1, 0

@@ -59,7 +59,7 @@ func (p *Pool) chooseLimited(s *set, in *Pick) (Lease, bool) {
 		if !some {
 			return Lease{}, false
 		}
-		return v.tryLease(in, s, v.sticky() == string(in.Cookie))
+		return v.tryLease(in, s, v.cookie.is(in.Cookie))
 	}
 	n := len(s.active)
 	i := 0

@@ -130,7 +130,7 @@ func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
 		q.count(-1)
 		return l, true
 	}
-	w.pool, w.since, w.sticky = p, now, in.Cookie != nil && server != nil && server.sticky() == string(in.Cookie)
+	w.pool, w.since, w.sticky = p, now, server != nil && server.cookie.is(in.Cookie)
 	w.keep(in)
 	q.ticket++
 	w.ticket = q.ticket
@@ -291,12 +291,21 @@ func (p *Pool) admit(s *Server) *Waiter {
 	return w
 }
 
-// replace changes the set. Registry.mu is held, and the queue is locked if there is one.
+// replace changes the set, and makes its tree if servers have requests: otherwise the next Pick would
+// visit all servers. Registry.mu is held, and the queue is locked if there is one.
 func (p *Pool) replace(old, next *set) {
 	if old.slots != next.slots {
 		p.left(old.slots.move(next.slots))
 	}
+	var t *tree
+	if next.hasTree() && next.slots.state.Load() == opened {
+		t = newTree(next)
+		next.tree.Store(t)
+	}
 	p.set.Store(next)
+	if t != nil {
+		t.seed()
+	}
 }
 
 // requeue changes the set: everybody looks for a server again, in the order of the

@@ -266,7 +266,7 @@ func (r *Registry) acquire(t *Target, namespace string) *member {
 		delete(r.unused, e)
 	}
 	m := &member{
-		names: namesOf(t), hash: hashString(t.ID), endpoint: e, next: e.members,
+		names: namesOf(t), cookie: cookieOf(t.ID), endpoint: e, next: e.members,
 	}
 	m.noCheck, m.refs = t.NoCheck, 1
 	e.members = m

@@ -2,28 +2,16 @@ package balancer
 
 import (
 	"hash/maphash"
-	"sync"
-	"sync/atomic"
+	"math/bits"
 )
 
-// member is what the servers of all pools have in common that were given the same target: all of it but the weight. It does
-// not change.
+// member is the part of a target that the servers of all pools share: everything but the weight.
+// It is immutable.
 type member struct {
 	names
-	cookie   atomic.Pointer[string] // nil = nobody has wanted it yet
-	hash     uint64                 // of the id, the same in every process
+	cookie   cookie // sticky cookie value
 	endpoint *Endpoint
 	next     *member // of the same endpoint; guarded by Registry.mu
-}
-
-// sticky returns the sticky cookie value, which is made when it is wanted first: most endpoints of a large table get no request.
-func (m *member) sticky() string {
-	if value := m.cookie.Load(); value != nil {
-		return *value
-	}
-	value := CookieValue(m.id())
-	m.cookie.Store(&value)
-	return value
 }
 
 // is reports whether m is of t, whose endpoint it has.
@@ -51,38 +39,59 @@ type roster struct {
 	index *rosterIndex // nil for few members
 }
 
-// rosterIndex finds members of a roster that has many of them. What it finds them by is made when it is wanted first.
+// rosterIndex is a hash table of the members of a roster by their cookies. It is made with the
+// roster: an event loop that chooses a server must not pay for the number of servers.
 type rosterIndex struct {
-	placed  sync.Once
-	places  map[*member]int
-	cookied sync.Once
-	cookies map[string]int // sticky values
+	seed  maphash.Seed
+	slots []int32 // places in the roster plus one, 0 = empty; at most half of them are used
 }
 
-// place returns where m stands in the roster, -1 if it does not.
-func (ro *roster) place(m *member) int {
-	if len(ro.members) <= fewServers {
+// newRosterIndex returns the index of members, nil for few.
+func newRosterIndex(members []*member) *rosterIndex {
+	if len(members) <= fewServers {
+		return nil
+	}
+	x := &rosterIndex{seed: maphash.MakeSeed(), slots: make([]int32, 1<<bits.Len(uint(2*len(members)-1)))}
+	for place, m := range members {
+		at := x.home(&m.cookie)
+		for x.slots[at] != 0 {
+			at = (at + 1) & (len(x.slots) - 1)
+		}
+		x.slots[at] = int32(place) + 1
+	}
+	return x
+}
+
+// home returns the slot at which the search for a cookie begins.
+func (x *rosterIndex) home(c *cookie) int {
+	return int(maphash.Bytes(x.seed, c[:])) & (len(x.slots) - 1)
+}
+
+// find returns the place in the roster of the member m, or with a nil m the place of the member with
+// cookie c, -1 if there is none. c is the cookie of m.
+func (ro *roster) find(c *cookie, m *member) int {
+	x := ro.index
+	if x == nil {
 		for i, o := range ro.members {
-			if o == m {
+			if o == m || m == nil && o.cookie == *c {
 				return i
 			}
 		}
 		return -1
 	}
-	x := ro.index
-	x.placed.Do(func() {
-		x.places = make(map[*member]int, len(ro.members))
-		for i, o := range ro.members {
-			x.places[o] = i
+	for at := x.home(c); x.slots[at] != 0; at = (at + 1) & (len(x.slots) - 1) {
+		place := int(x.slots[at]) - 1
+		if o := ro.members[place]; o == m || m == nil && o.cookie == *c {
+			return place
 		}
-	})
-	if i, ok := x.places[m]; ok {
-		return i
 	}
 	return -1
 }
 
-// placeNear is place for who has an idea where it is.
+// place returns the place of m in the roster, -1 if it has none.
+func (ro *roster) place(m *member) int { return ro.find(&m.cookie, m) }
+
+// placeNear is place with a guess, which is checked first.
 func (ro *roster) placeNear(m *member, guess int) int {
 	if guess >= 0 && guess < len(ro.members) && ro.members[guess] == m {
 		return guess
@@ -90,27 +99,13 @@ func (ro *roster) placeNear(m *member, guess int) int {
 	return ro.place(m)
 }
 
-// byCookie returns where the member of a sticky value stands, -1 if there is none.
+// byCookie returns the place of the member with a sticky cookie value, -1 if there is none.
 func (ro *roster) byCookie(value []byte) int {
-	if len(ro.members) <= fewServers {
-		for i, m := range ro.members {
-			if m.sticky() == string(value) {
-				return i
-			}
-		}
+	c, ok := parseCookie(value)
+	if !ok {
 		return -1
 	}
-	x := ro.index
-	x.cookied.Do(func() {
-		x.cookies = make(map[string]int, len(ro.members))
-		for i, m := range ro.members {
-			x.cookies[m.sticky()] = i
-		}
-	})
-	if i, ok := x.cookies[string(value)]; ok {
-		return i
-	}
-	return -1
+	return ro.find(&c, nil)
 }
 
 // has reports whether ro is what targets lead to in a namespace, all of them.
@@ -178,9 +173,7 @@ func (r *Registry) findRoster(namespace string, targets []Target) *roster {
 		ro.members[i] = r.acquire(&targets[i], namespace)
 		ro.weights[i] = clampWeight(targets[i].Weight)
 	}
-	if len(targets) > fewServers {
-		ro.index = new(rosterIndex)
-	}
+	ro.index = newRosterIndex(ro.members)
 	ro.all = newChoices(ro, ro.weights, nil)
 	r.rosters[sum] = ro
 	return ro

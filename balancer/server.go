@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"encoding/hex"
 	"sync/atomic"
 
 	"turnout/internal/traffic"
@@ -42,8 +43,14 @@ func (s *Server) Endpoint() *Endpoint { return s.endpoint }
 // ID returns the server identity, see ServerID.
 func (s *Server) ID() string { return s.member.id() }
 
-// Cookie returns the sticky cookie value of the server, see CookieValue.
-func (s *Server) Cookie() string { return s.member.sticky() }
+// Cookie returns the sticky cookie value of the server, see CookieValue. It allocates.
+func (s *Server) Cookie() string { return hex.EncodeToString(s.cookie[:]) }
+
+// AppendCookie appends the sticky cookie value of the server, which has CookieLen bytes, to b.
+func (s *Server) AppendCookie(b []byte) []byte { return hex.AppendEncode(b, s.cookie[:]) }
+
+// CookieLen is the length of a sticky cookie value.
+const CookieLen = 2 * len(cookie{})
 
 // Pod returns the name of the pod that the server is, "" when it is not a pod.
 func (s *Server) Pod() string { return s.member.pod() }

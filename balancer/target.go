@@ -1,8 +1,6 @@
 package balancer
 
 import (
-	"crypto/md5"
-	"encoding/hex"
 	"strconv"
 
 	"turnout/internal/target"
@@ -40,11 +38,4 @@ func ServerID(pod, service, port, ip string, number uint16) string {
 		return "ept:" + tail
 	}
 	return "pod:" + pod + ":" + tail
-}
-
-// CookieValue returns the sticky cookie value of a server identity: its MD5 in
-// lower-case hex. MD5 is not used for security here: sessions of the HAProxy router carry this value.
-func CookieValue(id string) string {
-	sum := md5.Sum([]byte(id))
-	return hex.EncodeToString(sum[:])
 }

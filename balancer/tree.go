@@ -1,23 +1,28 @@
 package balancer
 
-import "sync/atomic"
+import (
+	"math/bits"
+	"sync/atomic"
+)
 
-// tree knows the least loaded of many servers. It is a tournament: a node holds the
-// least load below it and the total weight of the servers that have it. Who changes
-// the load of a server brings the nodes above it up to date, from below; each is
-// computed from its children and put in place by compare-and-swap, at most twice: if
-// both fail, somebody else has computed it after the change. So nobody waits for
-// anybody, and a change costs a step per level, less where a node stays as it is.
+// tree finds the least loaded of many servers. It is a tournament: a node holds the least load below
+// it and the total weight of the servers with that load. A caller that changes the load of a server
+// updates the nodes above it, from below. Each is computed from its children and stored by
+// compare-and-swap, at most twice: if both fail, another caller has computed it after the change.
+// So no caller waits, and a change costs a step per level, less where a node stays as it is.
 //
-// A version in each node keeps a value that was computed from old children from taking
-// the place of the same value computed anew.
+// A version in each node prevents a value of old children from replacing the same value of new ones.
+//
+// A node that was never stored is 0 and counts as that of idle servers, which follows from their
+// weights. So an event loop makes a tree in the time that its memory takes, whatever the number of
+// servers.
 type tree struct {
 	set   *set
 	base  int             // number of leaves, a power of two
 	nodes []atomic.Uint64 // the root is 1, the children of i are 2i and 2i+1; leaves are the servers themselves
 }
 
-// place is where a server stands in a tree.
+// place is the position of a server in a tree.
 type place struct {
 	tree *tree
 	at   int // -1 = nowhere
@@ -42,17 +47,44 @@ func newTree(s *set) *tree {
 	return &tree{set: s, base: base, nodes: make([]atomic.Uint64, base)}
 }
 
-// fill computes all nodes.
-func (t *tree) fill() {
-	for i := t.base - 1; i > 0; i-- {
-		t.refresh(i)
+// seed stores the loads of the servers that have requests. The set has the tree already: later
+// changes of loads update it themselves.
+func (t *tree) seed() {
+	for at, s := range t.set.slots.each {
+		if s.counters.inFlight.Load() > 0 {
+			t.update(t.set.activeAt(at))
+		}
 	}
+}
+
+// update computes the nodes above active server i; -1 = none.
+func (t *tree) update(i int) {
+	if i < 0 {
+		return
+	}
+	for i = (t.base + i) / 2; i > 0 && t.refresh(i); i /= 2 {
+	}
+}
+
+// idle returns the value of node i, which is no leaf, if all servers are idle.
+func (t *tree) idle(i int) uint64 {
+	depth := bits.Len(uint(i)) - 1
+	width := t.base >> depth
+	from := (i - 1<<depth) * width
+	to := min(from+width, len(t.set.active))
+	if from >= to {
+		return noLoad << loadShift
+	}
+	return uint64(t.set.weightOf(from, to)) << weightShift
 }
 
 // node returns the value of node i without its version.
 func (t *tree) node(i int) uint64 {
 	if i < t.base {
-		return t.nodes[i].Load() >> weightShift << weightShift
+		if v := t.nodes[i].Load(); v != 0 {
+			return v >> weightShift << weightShift
+		}
+		return t.idle(i)
 	}
 	if i -= t.base; i >= len(t.set.active) {
 		return noLoad << loadShift
@@ -89,8 +121,12 @@ func better(a, b uint64) uint64 {
 func (t *tree) refresh(i int) bool {
 	for range 2 {
 		old := t.nodes[i].Load()
+		was := old >> weightShift << weightShift
+		if old == 0 {
+			was = t.idle(i)
+		}
 		v := better(t.node(2*i), t.node(2*i+1))
-		if v == old>>weightShift<<weightShift {
+		if v == was {
 			return false
 		}
 		if t.nodes[i].CompareAndSwap(old, v|(old+1)&(1<<weightShift-1)) {
@@ -100,22 +136,25 @@ func (t *tree) refresh(i int) bool {
 	return true
 }
 
-// loads returns the tree of the set, made if there is none yet. Servers report to it as soon as it is there; what changed before
-// is in what fill reads then.
+// hasTree reports that the algorithm of the set needs the tree of loads.
+func (s *set) hasTree() bool { return s.algorithm == LeastConn && len(s.active) >= treeFrom }
+
+// loads returns the tree of the set, made if there is none yet. Pool.replace makes the tree of a set
+// that follows one with servers. So only the servers that other event loops make at this moment can
+// have requests here.
 func (s *set) loads() *tree {
 	t := s.tree.Load()
 	if t == nil {
 		t = newTree(s)
-		t.fill()
 		if !s.tree.CompareAndSwap(nil, t) {
 			return s.tree.Load()
 		}
-		t.fill()
+		t.seed()
 	}
 	return t
 }
 
-// changed brings the nodes above a server up to date, if its pool has a tree.
+// changed updates the nodes above a server, if its pool has a tree.
 func (s *Server) changed() {
 	set := s.pool.set.Load()
 	t := set.tree.Load()
@@ -127,11 +166,7 @@ func (s *Server) changed() {
 		p = &place{t, set.index(s.member)}
 		s.place.Store(p)
 	}
-	if p.at < 0 {
-		return
-	}
-	for i := (t.base + p.at) / 2; i > 0 && t.refresh(i); i /= 2 {
-	}
+	t.update(p.at)
 }
 
 // least returns the index of a least loaded server, -1 if all are full. Equally loaded

@@ -295,7 +295,7 @@ func (ex *Exchange) privateCookie(cookie []byte) []byte {
 func (ex *Exchange) privateServer(cookie []byte) []byte {
 	for pool := range ex.route.Pools {
 		if p := ex.client.Private.of(pool); p != nil {
-			return constant(p.server.Cookie())
+			return ex.scratch.End(p.server.AppendCookie(ex.scratch.Begin(balancer.CookieLen)))
 		}
 	}
 	return cookie

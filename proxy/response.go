@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 
+	"turnout/balancer"
 	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/routing/cors"
@@ -183,13 +184,13 @@ func (ex *Exchange) setSession(h *Head, pol *routing.Policy, cookies bool) {
 // addCookie adds the cookie or field that selects the same server for the client's next request.
 func (ex *Exchange) addCookie(h *Head, pol *routing.Policy) {
 	ex.inserted = true
-	value := ex.lease.Server().Cookie()
+	server := ex.lease.Server()
 	m := &ex.scratch
-	b := m.Begin(len(ex.route.CookieName()) + 1 + len(value) + sessionEnd + len(pol.CookieAttributes))
+	b := m.Begin(len(ex.route.CookieName()) + 1 + balancer.CookieLen + sessionEnd + len(pol.CookieAttributes))
 	if pol.SessionHeader.IsSet() {
-		h.addField(pol.SessionHeader.String(), m.End(ex.appendSession(b, value, pol)))
+		h.addField(pol.SessionHeader.String(), m.End(ex.appendSession(b, server, pol)))
 	} else {
-		b = ex.appendSession(append(append(b, ex.route.CookieName()...), '='), value, pol)
+		b = ex.appendSession(append(append(b, ex.route.CookieName()...), '='), server, pol)
 		h.addField("set-cookie", m.End(append(b, pol.CookieAttributes...)))
 	}
 	if ex.cacheable(h) {

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unsafe"
 
+	"turnout/balancer"
 	"turnout/internal/wire/field"
 	"turnout/routing"
 )
@@ -38,8 +39,8 @@ func (ex *Exchange) session(h *Head, pol *routing.Policy, value []byte) []byte {
 }
 
 // appendSession appends the value of a session that begins now at a server.
-func (ex *Exchange) appendSession(b []byte, server string, pol *routing.Policy) []byte {
-	b = append(b, server...)
+func (ex *Exchange) appendSession(b []byte, server *balancer.Server, pol *routing.Policy) []byte {
+	b = server.AppendCookie(b)
 	if pol.SessionTimeout > 0 {
 		b = strconv.AppendInt(append(b, '.'), ex.cfg.Clock.Wall().Add(pol.SessionTimeout).Unix(), 36)
 	}
