@@ -94,7 +94,7 @@ checks: build ## what the health checks of 20,000 endpoints cost a router that d
 .PHONY: balancing
 balancing: ## shares of pods against their weights, and what choosing one of 1 to 1,000 costs (2 minutes)
 	$(GO) test -count 1 -v -run 'Shares|Turns' ./balancer
-	$(GO) test -run '^$$' -bench Pick -benchmem ./balancer
+	$(GO) test -run '^$$' -bench '^BenchmarkPick' -benchmem ./balancer
 
 .PHONY: limits
 limits: ## a million addresses, allow-lists of 10,000 networks, probes at every bound (a minute)
