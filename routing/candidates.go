@@ -222,7 +222,7 @@ func (e *entry) lost(v *View, table uint8) (l Lost, asks string) {
 		return LostPath, ""
 	}
 	m := v.begin()
-	m.turn(e.route.key.Namespace)
+	m.turn(e.route.key.Namespace, 0)
 	result, condition, which := e.asked(v, m)
 	switch {
 	case result == expression.Undecided:

@@ -32,6 +32,7 @@ type paths struct {
 	entries     []entry // in the order of compare
 	expressions []entry // in the order they are tried in
 	special     bool    // a path alone does not decide: see pick
+	spaces      []space // of a special group with rules of several namespaces
 	tls         hostTLS
 }
 
@@ -99,6 +100,7 @@ func (g *group) close(sorted int, gone map[*Route]struct{}) int {
 		return 1
 	}
 	m.record()
+	m.divide()
 	return len(m.entries) + len(m.expressions)
 }
 

@@ -9,22 +9,27 @@ import (
 	"turnout/internal/share"
 )
 
-// MatchWork is the work that matching one request may take, in units of at most 8 ns. A namespace
-// gets at most half of it, and what is left is divided further, see share.Pool. docs/limits.md has
-// what costs how much.
-const MatchWork = 64 << 10
+// MatchWork is the work that matching one request may take, in units of at most 8 ns. It is a part of
+// work.Request. docs/limits.md has the cost of each operation.
+const MatchWork = pooledWork + apartWork + maxVisits
 
-// turnWork is the work of going from the rules of one namespace to those of another.
-const turnWork = 16
+const (
+	// pooledWork is divided among namespaces in the order of their rules: each gets at most half of
+	// what the others have left, see share.Pool.
+	pooledWork = 64 << 10
 
-// maxSpent is the number of namespaces that are remembered to have used up their share. Beyond it
-// no rule with a condition is decided.
-const maxSpent = 16
+	// apartWork is for requests for which a namespace has used up its share, or maxVisits is reached.
+	// Each group of rules takes half of what is left, in equal parts for its namespaces.
+	apartWork = 14 << 10
 
-// maxVisits is the number of rules that are looked at for one request, those included that need no
-// decision because their path does not cover that of the request, or the work of their namespace
-// is used up.
-const maxVisits = 16 << 10
+	// maxVisits is the number of rules that are looked at in their common order. Beyond it each
+	// namespace pays for its own.
+	maxVisits = 2 << 10
+
+	turnWork   = 16 // going from the rules of one namespace to those of another
+	searchWork = 16 // finding the first rule of a namespace
+	leastApart = 2 * (turnWork + searchWork)
+)
 
 // keptText is the size in bytes of decoded parameters above which their memory is not kept.
 const keptText = 64 << 10
@@ -40,16 +45,26 @@ type Matching struct {
 
 	fields, query, cookies names
 	text                   []byte // decoded parameters
-	scans                  int    // conditions on fields that were looked up without an index
+
+	matchingState
+}
+
+// matchingState is what Matching has of one request.
+type matchingState struct {
+	scans int // conditions on fields that were looked up without an index
 
 	namespace string // of the current rule
-	turned    bool   // it is that of some rule
-	left      int    // work that the namespace may still take
-	spent     bool   // it has tried to take more
+	turned    bool   // namespace is set
+	isApart   bool   // granted is a part of apartWork
+	pooled    bool   // the pool has the shares of the namespaces before this one
+	spent     bool   // the namespace has tried to take more than granted
+	closed    bool   // there were too many namespaces to look at each
+	granted   int    // work of the namespace
+	left      int    // of granted
+	used      int    // by namespaces before
+	apart     int    // of apartWork, used
+	visits    int    // rules that were looked at in the common order
 	over      []string
-
-	visits int  // rules that were looked at
-	closed bool // there were more than maxVisits, and others were not looked at
 }
 
 // begin is called with the first rule of a request that has a condition.
@@ -63,26 +78,25 @@ func (v *View) begin() *Matching {
 	}
 	v.begun = true
 	if !m.ready {
-		m.pool, m.seed, m.ready = share.NewPool(MatchWork), maphash.MakeSeed(), true
+		m.pool, m.seed, m.ready = share.NewPool(pooledWork), maphash.MakeSeed(), true
 	}
-	m.pool.Reset()
 	m.fields.reset()
 	m.query.reset()
 	m.cookies.reset()
 	if m.text = m.text[:0]; cap(m.text) > keptText {
 		m.text = nil
 	}
-	m.scans, m.left, m.turned, m.spent, m.over = 0, 0, false, false, m.over[:0]
-	m.visits, m.closed = 0, false
+	m.matchingState = matchingState{over: m.over[:0]}
 	return m
 }
 
-// Work returns the work that matching v took.
+// Work returns the work that matching v took, at most MatchWork.
 func (v *View) Work() int {
 	if !v.begun {
 		return 0
 	}
-	return v.Matching.pool.Used() - v.Matching.left
+	m := v.Matching
+	return m.used + m.granted - m.left + min(m.visits, maxVisits)
 }
 
 // Undecided returns the namespaces, nil = none, with rules that may take the request but were not
@@ -94,22 +108,47 @@ func (v *View) Undecided() []string {
 	return v.Matching.over
 }
 
-// turn goes to the rules of a namespace.
-func (m *Matching) turn(namespace string) {
+// turn goes to the rules of a namespace. Its work is its share of the pool, or apart if that is
+// more.
+func (m *Matching) turn(namespace string, apart int) {
 	if m.turned && m.namespace == namespace {
 		return
 	}
-	if m.left > 0 {
-		m.pool.Give(m.namespace, m.left)
-	}
-	m.namespace, m.turned, m.spent, m.left = namespace, true, m.isOver(namespace), 0
+	m.endTurn()
+	m.namespace, m.turned, m.spent = namespace, true, m.isOver(namespace)
 	if m.spent {
 		return
 	}
-	if m.left = m.pool.Most(namespace); m.left > 0 {
-		m.pool.Take(namespace, m.left)
+	if m.granted = pooledWork / 2; m.pooled {
+		m.granted = m.pool.Most(namespace)
 	}
-	m.spend(turnWork)
+	if m.isApart = m.granted < apart; m.isApart {
+		m.granted = apart
+	} else if m.pooled && m.granted > 0 {
+		m.pool.Take(namespace, m.granted)
+	}
+	m.left = m.granted
+	m.spend(turnWork + len(m.over)/fieldsWork)
+}
+
+// endTurn counts the work of the current namespace. Others get what it has left.
+func (m *Matching) endTurn() {
+	if !m.turned {
+		return
+	}
+	used := m.granted - m.left
+	switch m.used += used; {
+	case m.isApart:
+		m.apart += used
+	case m.pooled && m.left > 0:
+		m.pool.Give(m.namespace, m.left)
+	case !m.pooled:
+		m.pool.Reset()
+		if m.pooled = true; used > 0 {
+			m.pool.Take(m.namespace, used)
+		}
+	}
+	m.turned, m.granted, m.left = false, 0, 0
 }
 
 // spend reports whether n more units are within the work of the namespace.
@@ -130,28 +169,14 @@ func (m *Matching) exhaust() {
 	}
 }
 
-// next returns the index of the entry to look at after e, -1 = none: after, unless all in between
-// would be passed over. covers says that the path of e covers that of the request.
-func (m *Matching) next(e *entry, covers bool, after int) int {
-	if m.visits++; m.visits > maxVisits {
-		m.turn(e.route.key.Namespace)
-		m.exhaust()
-		m.closed = true
-		return -1
-	}
-	switch {
-	case !covers:
-		return int(e.up)
-	case len(m.over) > 0 && m.isOver(e.route.key.Namespace):
-		return int(e.other)
-	}
-	return after
-}
-
 // isOver reports whether the work of a namespace is used up.
 func (m *Matching) isOver(namespace string) bool {
-	return len(m.over) >= maxSpent || len(m.over) > 0 && slices.Contains(m.over, namespace)
+	return len(m.over) > 0 && slices.Contains(m.over, namespace)
 }
+
+// orderly reports whether the next rule in the common order of all namespaces is looked at. If not,
+// the rules of each namespace are looked at apart.
+func (m *Matching) orderly() bool { return m.visits <= maxVisits && len(m.over) == 0 }
 
 // matches reports whether text matches an expression, and pays for the steps.
 func (m *Matching) matches(e *expression.Expression, text []byte) expression.Result {

@@ -2,6 +2,7 @@ package routing
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func TestMatchingARequestHasABudget(t *testing.T) {
 		v := a.view
 		v.Host = []byte("h.test")
 		d := table.Match(&v)
-		if most := MatchWork / 2; v.Work() > most {
+		if most := pooledWork/2 + maxVisits; v.Work() > most {
 			t.Errorf("%s: %d units of work, at most %d", name, v.Work(), most)
 		}
 		if over := v.Undecided() != nil; over != (d.Kind == Exhausted) {
@@ -117,7 +118,7 @@ func TestOrdinaryRequestsAreDecided(t *testing.T) {
 		"GET /x?" + strings.Repeat("a=b&", 400) + "debug=1\ncookie: " + strings.Repeat("c=d; ", 300) + "beta=always": 512,
 	} {
 		v := request(text)
-		if got := taker(table, v); got != want || v.Work() > MatchWork/6 {
+		if got := taker(table, v); got != want || v.Work() > pooledWork/6 {
 			t.Errorf("%.60s: rule %d, want %d; %d units of work", text, got, want, v.Work())
 		}
 	}
@@ -168,42 +169,84 @@ func TestBudgetIsSharedByNamespaces(t *testing.T) {
 }
 
 // TestRulesThatAreLookedAtAreBounded checks that many rules cost a request little if their path
-// does not cover it or the work of their namespace is used up. If too many must be visited, the
-// later ones do not serve the request.
+// does not cover it or the work of their namespace is used up. However many namespaces have such
+// rules on the same host and path, and in whatever order, requests to a rule of another namespace
+// are served.
 func TestRulesThatAreLookedAtAreBounded(t *testing.T) {
-	const n = 2 * maxVisits
+	const n = 18 << 10
 	of := func(namespaces int, m Match) (rules []RuleSpec) {
 		for i := range n {
 			s := inNamespace(fmt.Sprint("m", i%namespaces), i, m)
 			s.Created = time.Unix(int64(i), 0)
 			rules = append(rules, s)
 		}
-		return append(rules, inNamespace("shop", 0, Match{Path: begins("/")}))
+		return rules
 	}
 	costly := valuesOf("x=1")
+	all, one, few := MatchWork, pooledWork/2+maxVisits+64, 64
 	for name, c := range map[string]struct {
-		rules  []RuleSpec
-		visits int
-		want   DecisionKind
+		namespaces int
+		match      Match
+		most       int
 	}{
-		"another path":                  {of(1, Match{Path: begins("/a"), Headers: costly}), 8, Serve},
-		"another path of two":           {of(2, Match{Path: begins("/a"), Headers: costly}), 8, Serve},
-		"a namespace without work":      {of(1, Match{Path: begins("/"), Headers: costly}), MatchWork/2/ruleWork + 8, Serve},
-		"expressions without work":      {of(1, Match{Path: matching("/c"), Headers: costly}), MatchWork/2/ruleWork + 8, Serve},
-		"two that alternate":            {of(2, Match{Path: begins("/"), Headers: costly}), maxVisits + 8, Exhausted},
-		"expressions of two, alternate": {of(2, Match{Path: matching("/c"), Headers: costly}), maxVisits + 8, Exhausted},
+		"another path":              {1, Match{Path: begins("/a"), Headers: costly}, few},
+		"another path of two":       {2, Match{Path: begins("/a"), Headers: costly}, few},
+		"a namespace without work":  {1, Match{Path: begins("/"), Headers: costly}, one},
+		"expressions without work":  {1, Match{Path: matching("/c"), Headers: costly}, one},
+		"of two that alternate":     {2, Match{Path: begins("/"), Headers: costly}, all},
+		"of many that alternate":    {90, Match{Path: begins("/b"), Headers: costly}, all},
+		"expressions that do":       {2, Match{Path: matching("/c"), Headers: costly}, all},
+		"expressions of many":       {90, Match{Path: matching("/c"), Headers: costly}, all},
+		"exact paths of many":       {90, Match{Path: exactly("/b"), Headers: costly}, all},
+		"without a condition":       {90, Match{Path: exactly("/b/c")}, few},
+		"a method of the same path": {7, Match{Path: begins("/b"), Method: "PUT"}, all},
 	} {
-		v := request("GET /b\nx: 2")
-		d := rulesTable(t, c.rules...).Match(v)
-		if d.Kind != c.want || v.Matching.visits > c.visits || (d.Kind == Serve) == v.Matching.closed {
-			t.Errorf("%s: decision %d, want %d; %d rules were looked at, at most %d", name, d.Kind, c.want, v.Matching.visits, c.visits)
+		rivals := rulesTable(t, of(c.namespaces, c.match)...)
+		for what, own := range map[string]Match{
+			"a path": {Path: begins("/")}, "the same path": {Path: begins("/b")},
+			"conditions": {Path: begins("/"), Headers: valuesOf("x=2", "y~[a-z]+")}, "an expression": {Path: matching("/[a-c]")},
+		} {
+			v := request("GET /b\nx: 2\ny: abc")
+			table, _ := rivals.ApplyRules([]RuleSpec{inNamespace("shop", n, own)}, nil)
+			d := table.Match(v)
+			if d.Kind != Serve || d.Route.Namespace() != "shop" || v.Work() > c.most {
+				t.Errorf("%s, %s: decision %d with %d units of work, want at most %d", name, what, d.Kind, v.Work(), c.most)
+			}
 		}
 	}
 	// The same without any condition, where paths alone decide.
-	table := rulesTable(t, of(1, Match{Path: begins("/a")})...)
+	table := rulesTable(t, append(of(1, Match{Path: begins("/a")}), inNamespace("shop", 0, Match{Path: begins("/")}))...)
 	g := table.hosts.find([]byte("h.test"))
 	if m := g.more; m.special || m.entries[m.last([]byte("/b"))].up != 0 {
 		t.Error("entries of a path that does not cover the request are looked at one by one")
+	}
+}
+
+// TestApartDecidesAsInOrder checks that the rules of several namespaces have the same decision if
+// those of each namespace are looked at apart.
+func TestApartDecidesAsInOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var specs []RuleSpec
+		for i := range 1 + r.IntN(40) {
+			s := inNamespace(fmt.Sprint("m", r.IntN(4)), i, precedence[r.IntN(len(precedence))])
+			s.Insecure = []InsecurePolicy{InsecureAllow, InsecureRedirect, InsecureNone}[r.IntN(3)]
+			if r.IntN(8) == 0 {
+				s.Host, s.Wildcard = "x.test", true
+			}
+			specs = append(specs, s)
+		}
+		table := rulesTable(t, specs...)
+		for _, text := range []string{"GET /a/b/c?q1=1&q2=2\nh1: 1\nh2: 2", "PUT /a/b/c?q2=2\nh2: 2", "GET /a/b", "PUT /", "GET /a/b/cd\nh1: 1"} {
+			v := request(text)
+			v.Secure = r.IntN(2) == 0
+			apart := *v
+			apart.Matching = nil
+			apart.begin().visits = maxVisits + 1
+			if a, b := table.Match(v), table.Match(&apart); a != b {
+				t.Fatalf("%q: decision %d, route %v; apart %d, %v", text, a.Kind, a.Route, b.Kind, b.Route)
+			}
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ type entry struct {
 	order  uint64 // place in the spec
 	parent int32  // next of the chain: the same path, or the longest shorter prefix; -1 = none
 	up     int32  // next of the chain with another path
-	other  int32  // next of the chain, or of the expressions, with another namespace
+	same   int32  // next of the chain with the same namespace, in groups with spaces
 	tables uint8
 }
 
@@ -72,7 +72,7 @@ func newEntry(r *Route, order uint64) entry {
 	case r.kind == PathPrefix:
 		path = strings.TrimRight(path, "/")
 	}
-	return entry{path: path, route: r, order: order, parent: -1, up: -1, other: -1, tables: r.tables()}
+	return entry{path: path, route: r, order: order, parent: -1, up: -1, same: -1, tables: r.tables()}
 }
 
 // compare sorts by path, of equal paths those that ask for more or are older come last, and of those the one earlier in the spec, so
@@ -212,15 +212,8 @@ func arrange(entries []entry, sorted int, gone map[*Route]struct{}) []entry {
 
 // link puts e before the entry parent of its chain, which may be -1.
 func (e *entry) link(entries []entry, parent int32) {
-	if e.parent, e.up, e.other = parent, parent, parent; parent < 0 {
-		return
-	}
-	p := &entries[parent]
-	if p.path == e.path {
-		e.up = p.up
-	}
-	if p.route.key.Namespace == e.route.key.Namespace {
-		e.other = p.other
+	if e.parent, e.up = parent, parent; parent >= 0 && entries[parent].path == e.path {
+		e.up = entries[parent].up
 	}
 }
 

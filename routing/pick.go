@@ -2,44 +2,134 @@ package routing
 
 import (
 	"slices"
+	"sort"
+	"strings"
 
 	"turnout/internal/expression"
 )
 
-// pickEntry returns the entry that takes a request among those in a table, nil if there is none. It is search for groups
-// in which a path alone does not decide: the exact path, then expressions, then the longest path that covers the request's, each
-// only if its conditions hold.
+// pickEntry returns the entry that takes a request among those in a table, nil if there is none. It
+// is search for groups in which a path alone does not decide.
 //
-// The work is charged to the namespace of each entry. Entries of a namespace that has used up its
-// share are skipped; View.settled judges the result.
+// The work is that of the namespace of each entry. Once a namespace has used up its share, the
+// entries of each namespace are tried apart. View.settled judges the result.
 func (m *paths) pickEntry(v *View, table uint8) *entry {
 	work := v.begin()
-	last := m.last(v.Path)
-	shared := m.shared(last, v.Path)
-	for i := last; i >= 0 && len(m.entries[i].path) >= len(v.Path); {
+	if work.orderly() {
+		e, _ := m.try(v, table, work, walk{first: m.last(v.Path)})
+		if work.orderly() {
+			return e
+		}
+	}
+	work.endTurn()
+	if m.spaces == nil {
+		s := space{namespace: m.namespace()}
+		e, _ := m.tryApart(v, table, work, &s, walk{first: m.last(v.Path)}, (apartWork-work.apart)/2)
+		return e
+	}
+	// However many rules other namespaces have, each one gets this much.
+	apart := (apartWork - work.apart) / (2 * len(m.spaces))
+	if apart < leastApart {
+		work.turn(m.spaces[0].namespace, 0)
+		work.exhaust()
+		work.closed = true
+		return nil
+	}
+	var best *entry
+	var above priority
+	for i := range m.spaces {
+		s := &m.spaces[i]
+		w := walk{first: m.lastOf(s, v.Path), expression: int(s.expression), own: true, above: above}
+		if e, r := m.tryApart(v, table, work, s, w, apart); e != nil {
+			best, above = e, r
+		}
+	}
+	return best
+}
+
+// tryApart is try for the rules of one namespace.
+func (m *paths) tryApart(v *View, table uint8, work *Matching, s *space, w walk, apart int) (*entry, priority) {
+	work.turn(s.namespace, apart)
+	if !work.spend(searchWork) {
+		return nil, 0
+	}
+	w.paid = true
+	return m.try(v, table, work, w)
+}
+
+// priority orders the entries of a group: that with the greatest one is tried first.
+type priority int64
+
+// Priorities of the kinds of entries. The index is added, that of expressions from the end of their
+// list.
+const (
+	ofPrefixes    priority = 1
+	ofExpressions priority = 1 << 40
+	ofExact       priority = 1 << 41
+)
+
+// walk is a way through the entries of a group in their order.
+type walk struct {
+	first      int      // of the entries, -1 = none
+	expression int      // the first of the expressions, -1 = none
+	own        bool     // through the entries of one namespace
+	paid       bool     // the current namespace pays for each step
+	above      priority // entries of at most this priority are not tried
+}
+
+// step reports whether an entry is looked at.
+func (w *walk) step(r priority, work *Matching) bool {
+	if r <= w.above {
+		return false
+	}
+	if w.paid {
+		return work.spend(1)
+	}
+	work.visits++
+	return work.orderly()
+}
+
+// after returns the index of the entry after e, -1 = none. covers says that the path of e covers
+// that of the request.
+func (w *walk) after(e *entry, covers bool) int {
+	switch {
+	case w.own:
+		return int(e.same)
+	case covers:
+		return int(e.parent)
+	}
+	return int(e.up)
+}
+
+// try returns the first entry of a walk that takes a request, and its priority. The order is the
+// exact path, then expressions, then the longest path that covers that of the request, each only if
+// its conditions hold.
+func (m *paths) try(v *View, table uint8, work *Matching, w walk) (*entry, priority) {
+	shared := m.shared(w.first, v.Path)
+	for i := w.first; i >= 0 && len(m.entries[i].path) >= len(v.Path) && w.step(ofExact+priority(i), work); {
 		e := &m.entries[i]
 		covers := len(e.path) == len(v.Path) && shared >= len(e.path)
 		if covers && e.tables&exact != 0 && e.takes(v, table, work) == expression.Yes {
-			return e
+			return e, ofExact + priority(i)
 		}
-		i = work.next(e, covers, int(e.parent))
+		i = w.after(e, covers)
 	}
-	for i := 0; i >= 0 && i < len(m.expressions); {
+	for i := w.expression; i >= 0 && i < len(m.expressions) && w.step(ofExpressions+priority(len(m.expressions)-i), work); {
 		e := &m.expressions[i]
 		if e.takes(v, table, work) == expression.Yes && work.matches(e.route.conditions.path, v.Path) == expression.Yes {
-			return e
+			return e, ofExpressions + priority(len(m.expressions)-i)
 		}
-		i = work.next(e, true, i+1)
+		i = w.after(e, true)
 	}
-	for i := last; i >= 0; {
+	for i := w.first; i >= 0 && w.step(ofPrefixes+priority(i), work); {
 		e := &m.entries[i]
 		covers := e.coversShared(v.Path, shared)
 		if covers && e.tables&exact == 0 && e.takes(v, table, work) == expression.Yes {
-			return e
+			return e, ofPrefixes + priority(i)
 		}
-		i = work.next(e, covers, int(e.parent))
+		i = w.after(e, covers)
 	}
-	return nil
+	return nil, 0
 }
 
 // takes reports whether e serves a request in a table, apart from its path.
@@ -48,12 +138,9 @@ func (e *entry) takes(v *View, table uint8, m *Matching) expression.Result {
 	case e.tables&table == 0:
 		return expression.No
 	case e.tables&(asks|expressed) == 0:
-		if m.isOver(e.route.key.Namespace) {
-			return expression.Undecided
-		}
 		return expression.Yes
 	}
-	m.turn(e.route.key.Namespace)
+	m.turn(e.route.key.Namespace, 0)
 	if !m.spend(ruleWork) {
 		return expression.Undecided
 	}
@@ -61,6 +148,70 @@ func (e *entry) takes(v *View, table uint8, m *Matching) expression.Result {
 		return expression.Yes
 	}
 	return e.route.conditions.hold(v, m)
+}
+
+// space is the entries of one namespace in a group with several.
+type space struct {
+	namespace  string
+	entries    []int32 // indices in paths.entries, in order
+	expression int32   // the first one in paths.expressions, -1 = none
+}
+
+// lastOf is last among the entries of a namespace.
+func (m *paths) lastOf(s *space, path []byte) int {
+	n := sort.Search(len(s.entries), func(i int) bool { return m.entries[s.entries[i]].path > string(path) })
+	if n == 0 {
+		return -1
+	}
+	return int(s.entries[n-1])
+}
+
+// namespace returns that of some entry.
+func (m *paths) namespace() string {
+	if len(m.entries) > 0 {
+		return m.entries[0].route.key.Namespace
+	}
+	return m.expressions[0].route.key.Namespace
+}
+
+// divide makes the spaces of a group whose entries are in order.
+func (m *paths) divide() {
+	if !m.special {
+		return
+	}
+	one := m.namespace()
+	other := func(e entry) bool { return e.route.key.Namespace != one }
+	if !slices.ContainsFunc(m.entries, other) && !slices.ContainsFunc(m.expressions, other) {
+		return
+	}
+	index := make(map[string]int)
+	of := func(e *entry) *space {
+		namespace := e.route.key.Namespace
+		i, ok := index[namespace]
+		if !ok {
+			i = len(m.spaces)
+			index[namespace] = i
+			m.spaces = append(m.spaces, space{namespace: namespace, expression: -1})
+		}
+		return &m.spaces[i]
+	}
+	for i := range m.entries {
+		e := &m.entries[i]
+		s := of(e)
+		e.same = -1
+		if n := len(s.entries); n > 0 {
+			e.same = s.entries[n-1]
+		}
+		for e.same >= 0 && !strings.HasPrefix(e.path, m.entries[e.same].path) {
+			e.same = m.entries[e.same].same
+		}
+		s.entries = append(s.entries, int32(i)) //nolint:gosec // memory has room for fewer
+	}
+	for i := len(m.expressions) - 1; i >= 0; i-- {
+		e := &m.expressions[i]
+		s := of(e)
+		e.same, s.expression = s.expression, int32(i) //nolint:gosec // memory has room for fewer
+	}
 }
 
 // servePicked is group.serve for such a group.
@@ -108,14 +259,10 @@ func (m *paths) takeExpressions(sorted int, gone map[*Route]struct{}) {
 		}
 		return b.compare(a)
 	})
-	for i := len(m.expressions) - 2; i >= 0; i-- {
-		e, after := &m.expressions[i], &m.expressions[i+1]
-		// Expressions of one namespace are skipped together.
-		if e.other = int32(i + 1); after.route.key.Namespace == e.route.key.Namespace { //nolint:gosec
-			e.other = after.other
-		}
+	for i := range m.expressions {
+		m.expressions[i].parent = int32(i + 1) //nolint:gosec // memory has room for fewer
 	}
 	if n := len(m.expressions); n > 0 {
-		m.expressions[n-1].other = -1
+		m.expressions[n-1].parent = -1
 	}
 }

@@ -421,7 +421,7 @@ func FuzzQuery(f *testing.F) {
 		c := valueCondition{name: name, value: value}
 		v := &View{Query: []byte("?" + query)}
 		m := v.begin()
-		m.turn("")
+		m.turn("", 0)
 		if got := m.inQuery(&c, v.Query) == expression.Yes; err == nil && got != there && !m.spent {
 			t.Fatalf("%q in %q: %t, want %t with %q", name, query, got, there, value)
 		}
