@@ -56,7 +56,7 @@ func (ex *Exchange) mayAsk(f Fault) bool {
 	if ex.cfg.Rehearse || ex.asked >= min(ex.route.Policy().Retry.Attempts, maxRetries) || ex.made > maxRetries {
 		return false
 	}
-	if !ex.pool.Retry(ex.cfg.Clock.Now()) {
+	if !ex.spare(headWork(ex.req)) || !ex.pool.Retry(ex.cfg.Clock.Now()) {
 		increment(&ex.w.counts.unretried, 1)
 		return false
 	}

@@ -1,7 +1,5 @@
 package proxy
 
-import "turnout/routing/header"
-
 // divide gives it the backend that its share of a divided route falls to. Of an exchange the value of the sticky cookie decides, nil without one.
 func (a *attempts) divide(cookie []byte) {
 	if b := a.route.Share(cookie, a.cfg.Rehearse); b != nil {
@@ -24,7 +22,7 @@ func (a *attempts) shareless() (status int, reason Reason) {
 }
 
 // requestDivided is the part of requestPolicy that only divided routes have.
-func (ex *Exchange) requestDivided(h *Head, cookie []byte, left *header.Budget) (ok bool) {
+func (ex *Exchange) requestDivided(h *Head, cookie []byte, room *int) (ok bool) {
 	ex.divide(cookie)
-	return ex.backend == nil || ex.backend.RequestActions() == nil || ex.apply(ex.backend.RequestActions(), h, left)
+	return ex.backend == nil || ex.backend.RequestActions() == nil || ex.apply(ex.backend.RequestActions(), h, room)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 )
 
 // Captures is what of messages the access log keeps besides its own fields. It is
@@ -109,12 +110,18 @@ func (ex *Exchange) captureResponse(h *Head) {
 	}
 }
 
-// captureField keeps the last field of a name.
+// captureField keeps the last field of a name, nothing if it takes more work than the request can do
+// without.
 func (ex *Exchange) captureField(i int, c *Capture, h *Head) {
+	if !ex.spare(work.Fields(len(h.Fields))) {
+		return
+	}
 	for k := len(h.Fields) - 1; k >= 0; k-- {
 		if string(h.Fields[k].Name) == c.Name {
 			v := h.Fields[k].Value
-			ex.captured[i] = ex.scratch.Copy(v[:min(len(v), c.Max)])
+			v = v[:min(len(v), c.Max)]
+			ex.work.Spend(work.Copied(len(v)))
+			ex.captured[i] = ex.scratch.Copy(v)
 			return
 		}
 	}
@@ -122,9 +129,15 @@ func (ex *Exchange) captureField(i int, c *Capture, h *Head) {
 
 // captureCookie keeps the first matching pair of the fields called name in to[0].
 func (ex *Exchange) captureCookie(to [][]byte, name string, c *Capture, h *Head) {
+	if !ex.spare(work.Fields(len(h.Fields))) {
+		return
+	}
 	for i := range h.Fields {
 		if string(h.Fields[i].Name) != name {
 			continue
+		}
+		if !ex.spare(work.Text(len(h.Fields[i].Value))) {
+			return
 		}
 		for rest := h.Fields[i].Value; len(rest) > 0; {
 			var pair []byte

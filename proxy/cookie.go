@@ -4,12 +4,14 @@ import (
 	"bytes"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 )
 
 // takeCookie removes every pair called name from a Cookie value (RFC 6265 section
 // 5.4) and returns the first one's value. The other pairs keep their order; rest
 // is the given value itself when nothing was found.
 func (ex *Exchange) takeCookie(v []byte, name string) (rest, value []byte, found bool) {
+	ex.work.Spend(work.Text(len(v)))
 	for left := v; len(left) > 0 && !found; {
 		var pair []byte
 		pair, left = field.NextCookie(left)
@@ -18,6 +20,7 @@ func (ex *Exchange) takeCookie(v []byte, name string) (rest, value []byte, found
 	if !found {
 		return v, nil, false
 	}
+	ex.work.Spend(work.Text(len(v)))
 	b := ex.scratch.Begin(len(v))
 	start := len(b)
 	for left := v; len(left) > 0; {

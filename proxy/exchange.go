@@ -4,6 +4,7 @@ import (
 	"turnout/internal/bound"
 	"turnout/internal/wire/field"
 	"turnout/internal/wire/protocol"
+	"turnout/internal/work"
 	"turnout/routing"
 	"turnout/routing/header"
 )
@@ -33,6 +34,7 @@ type exchangeState struct {
 	privateState
 
 	down Downstream
+	work work.Account // for the rules of tenants, from the head to the last section of the response
 
 	// The request.
 	reqEnd    bool // the whole request has been handed to the upstream
@@ -66,7 +68,6 @@ type exchangeState struct {
 	cookie         []byte // value of the sticky cookie, nil without one
 	inserted       bool   // the answer sets it
 	interimBytes   int    // of fields of interim responses, see maxInterimBytes
-	interimWork    int    // work of restrict for them, see header.MaxWork
 	uniqueID       []byte
 	traceState     []byte            // tracestate of the client, as far as it is passed on
 	traceRandom    bool              // the client says that the id of its trace is random
@@ -79,6 +80,7 @@ type exchangeState struct {
 func (ex *Exchange) request(h *Head, end bool) {
 	w := ex.w
 	ex.req, ex.reqEnd = h, end
+	ex.work = work.Of(work.Request)
 	ex.start = w.cfg.Clock.Now()
 	ex.lastUp, ex.lastDown = ex.start, ex.start
 	ex.sent, ex.got, ex.connectedAt = -1, -1, -1
@@ -184,6 +186,7 @@ func (ex *Exchange) match(h *Head) routing.Decision {
 		Matching: &ex.w.matching,
 	}
 	d := ex.table.Match(v)
+	ex.work.Spend(v.Work())
 	if undecided := v.Undecided(); undecided != nil {
 		ex.detail = undecided[0]
 		ex.Reached(bound.MatchWork)

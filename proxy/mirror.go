@@ -5,6 +5,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 	"turnout/proxy/detached"
 	"turnout/routing"
 )
@@ -49,8 +50,13 @@ func (ex *Exchange) copyRequest(h *Head, ip []byte) {
 	w := ex.w
 	var c *requestCopy
 	mirrors := ex.route.Mirrors()
+	cost := headWork(h)
 	for i := range mirrors {
 		if !mirrors[i].Takes(w.rng.Uint64()) {
+			continue
+		}
+		if !ex.spare(cost) {
+			increment(&w.counts.copies[CopyDropped], 1)
 			continue
 		}
 		if c == nil {
@@ -77,6 +83,11 @@ func (ex *Exchange) copyRequest(h *Head, ip []byte) {
 	w.mark(&c.head)
 	addForwardedFor(&c.head, ex.route.Policy().Forwarded, c.arena.Copy(ip))
 	c.head.AdjustCase = ex.route.Policy().AdjustCase
+}
+
+// headWork returns the work of sending a request's head.
+func headWork(h *Head) int {
+	return work.Fields(len(h.Fields)) + work.Text(len(h.Target)+fieldBytes(h.Fields))
 }
 
 // newCopy returns an empty copy.

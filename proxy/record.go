@@ -125,7 +125,7 @@ const (
 	ReasonRequestTimeout               // the whole exchange took longer than the route allows (504)
 	ReasonPreflight                    // a page of another origin asked what it may do; the router has answered
 	ReasonBackend                      // what the rule names for the request's share cannot be used (500)
-	ReasonMatchWork                    // rules were not decided: too much work for a request (431)
+	ReasonMatchWork                    // rules were not decided or carried out: they exceed the work of one request (431)
 	reasonCount
 )
 

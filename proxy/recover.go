@@ -66,8 +66,11 @@ func (ex *Exchange) reset() {
 
 // statusOfRules is the status of an answer to a request that the rules for messages ended.
 func (r Reason) statusOfRules() int {
-	if r == ReasonLoop {
+	switch r {
+	case ReasonLoop:
 		return 508
+	case ReasonMatchWork:
+		return 431
 	}
 	return 500
 }

@@ -1,9 +1,6 @@
 package proxy
 
-import (
-	"turnout/internal/bound"
-	"turnout/routing/redirect"
-)
+import "turnout/routing/redirect"
 
 // toTLS is insecureEdgeTerminationPolicy Redirect: to the same target on https, on the standard port, for every method.
 var toTLS = mustRedirect(redirect.Target{Scheme: "https"})
@@ -19,10 +16,10 @@ func mustRedirect(t redirect.Target) *redirect.Rule {
 // redirect answers with a redirect.
 func (ex *Exchange) redirect(r *redirect.Rule) {
 	h := ex.req
-	location, ok := r.Location(ex.client.Secure, withoutPort(h.Authority), h.Path, h.Query, &ex.scratch, ex.cfg.MaxRewrite)
+	location, ok := r.Location(ex.client.Secure, withoutPort(h.Authority), h.Path, h.Query, &ex.scratch, ex.cfg.MaxRewrite, &ex.work)
 	if !ok {
-		ex.w.Reached(bound.HeaderActions)
-		ex.answer(500, ReasonRewrite)
+		failed := ex.tooMuch()
+		ex.answer(failed.statusOfRules(), failed)
 		return
 	}
 	out := &ex.local.head

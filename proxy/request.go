@@ -26,12 +26,13 @@ import (
 //	unique id
 //	X-Forwarded-For, unless it replaced the client's: no action can touch it
 //
-// It returns the sticky cookie's value, nil without one, and why the exchange cannot go on, ReasonOK if it can:
-// ReasonRewrite when the request would have grown too large, ReasonLoop when it has been here too often, ReasonInternal after a panic.
+// It returns the sticky cookie's value, nil without one, and why the exchange cannot go on, ReasonOK
+// if it can: ReasonRewrite if the request would grow too large, ReasonMatchWork if its work is used
+// up, ReasonLoop if it has passed this router too often, ReasonInternal after a panic.
 func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	defer ex.recoverRules(&failed)
 	h, pol, cfg := ex.req, ex.route.Policy(), ex.cfg
-	left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
+	room := cfg.MaxRewrite
 	ex.takesGzip = cfg.Compression != nil && takesGzip(h.Fields)
 	special, hops := ex.stripRequest(h)
 	ex.anonymous = special&specialCredentials == 0
@@ -45,8 +46,8 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 		h.addField("host", nil) // of HTTP/1.0; requests of HTTP/1.1 always have one (RFC 9112 section 3.2)
 	}
 	if cfg.RequestActions != nil {
-		if !ex.apply(cfg.RequestActions, h, &left) {
-			return nil, ReasonRewrite
+		if !ex.apply(cfg.RequestActions, h, &room) {
+			return nil, ex.tooMuch()
 		}
 		special = specialCookie | specialForwarded
 	}
@@ -58,17 +59,17 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 		cookie = ex.session(h, pol, cookie)
 	}
 	ip := ex.forward(pol.Forwarded, &seen)
-	if pol.Rewrite != nil && !ex.rewrite(pol.Rewrite, left.Room) {
-		return nil, ReasonRewrite
+	if pol.Rewrite != nil && !ex.rewrite(pol.Rewrite, room) {
+		return nil, ex.tooMuch()
 	}
-	if pol.RequestActions != nil && !ex.apply(pol.RequestActions, h, &left) {
-		return nil, ReasonRewrite
+	if pol.RequestActions != nil && !ex.apply(pol.RequestActions, h, &room) {
+		return nil, ex.tooMuch()
 	}
 	if ex.route.Mirrors() != nil {
 		ex.copyRequest(h, ip)
 	}
-	if ex.route.Divided() && !ex.requestDivided(h, ex.privateCookie(cookie), &left) {
-		return nil, ReasonRewrite
+	if ex.route.Divided() && !ex.requestDivided(h, ex.privateCookie(cookie), &room) || ex.work.Over() {
+		return nil, ex.tooMuch()
 	}
 	ex.w.mark(h)
 	if ex.w.tracer.Tracing != nil {
@@ -211,31 +212,44 @@ func (ex *Exchange) settle(h *Head, pol *routing.Policy, seen *forwardedSeen) (c
 	return cookie
 }
 
-// apply carries out header actions on a head. All lists for one message share the budget left. It
-// returns false if the budget is used up.
-func (ex *Exchange) apply(a *header.Actions, h *Head, left *header.Budget) bool {
-	return ex.act((*header.Actions).Apply, a, h, left)
+// apply carries header actions out on a head. All lists for one message share the room. False: the
+// room or the work of the request is used up.
+func (ex *Exchange) apply(a *header.Actions, h *Head, room *int) bool {
+	ex.anonymous = false // the list may add credentials
+	m := &ex.actions
+	*m = header.Message{Fields: h.Fields, Certificate: ex.client.certificate(), Arena: &ex.scratch, Room: *room, Work: &ex.work}
+	ok := a.Apply(m)
+	h.Fields, *room = m.Fields, m.Room
+	return ok
 }
 
-// act is apply for any operation of a list. The list may add credentials.
-func (ex *Exchange) act(op func(*header.Actions, *header.Message) bool, a *header.Actions, h *Head, left *header.Budget) bool {
-	ex.anonymous = false
-	m := &ex.actions
-	*m = header.Message{Fields: h.Fields, Certificate: ex.client.certificate(), Arena: &ex.scratch, Budget: *left}
-	ok := op(a, m)
-	h.Fields, *left = m.Fields, m.Budget
-	if !ok {
-		ex.w.Reached(bound.HeaderActions)
+// spare takes work for something that the request can do without, see work.Account.Spare.
+func (ex *Exchange) spare(n int) bool {
+	if ex.work.Spare(n) {
+		return true
 	}
-	return ok
+	ex.Reached(bound.MatchWork)
+	return false
+}
+
+// tooMuch counts a message that rules cannot be carried out on, and returns the reason.
+func (ex *Exchange) tooMuch() Reason {
+	if !ex.work.Over() {
+		ex.Reached(bound.HeaderActions)
+		return ReasonRewrite
+	}
+	ex.Reached(bound.MatchWork)
+	if ex.route != nil {
+		ex.detail = ex.route.Namespace()
+	}
+	return ReasonMatchWork
 }
 
 // rewrite carries a rewrite out, with that many bytes that the path may grow by.
 func (ex *Exchange) rewrite(r *rewrite.Rule, most int) bool {
 	h := ex.req
 	var ok bool
-	if h.Path, ok = r.Apply(h.Path, &ex.scratch, most); !ok {
-		ex.w.Reached(bound.HeaderActions)
+	if h.Path, ok = r.Apply(h.Path, &ex.scratch, most, &ex.work); !ok {
 		return false
 	}
 	host := r.Host()

@@ -5,6 +5,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 	"turnout/routing"
 	"turnout/routing/cors"
 	"turnout/routing/header"
@@ -78,9 +79,18 @@ func (ex *Exchange) responseLists() (route, backend, router *header.Actions) {
 }
 
 // restrict removes the fields that responsePolicy would remove or replace in a final head, and adds
-// none. All interim responses of an exchange share one budget of work.
+// none. Interim responses leave work for the final one.
 func (ex *Exchange) restrict(kind sectionKind, h *Head) Reason {
 	pol := ex.route.Policy()
+	route, backend, router := ex.responseLists()
+	n := len(h.Fields)
+	cost := 2*work.Fields(n) + route.RestrictWork(n) + backend.RestrictWork(n) + router.RestrictWork(n)
+	switch {
+	case kind != interimSection && !ex.work.Spend(cost):
+		return ex.tooMuch()
+	case kind == interimSection && !ex.spare(cost):
+		return ReasonMatchWork
+	}
 	ex.stripResponse(h)
 	kept := h.Fields[:0]
 	for _, f := range h.Fields {
@@ -96,21 +106,8 @@ func (ex *Exchange) restrict(kind sectionKind, h *Head) Reason {
 	}
 	clear(h.Fields[len(kept):])
 	h.Fields = kept
-	work := header.MaxWork
-	if kind == interimSection {
-		work -= ex.interimWork
-	}
-	left := header.Budget{Work: work}
-	ok := true
-	route, backend, router := ex.responseLists()
 	for _, a := range [...]*header.Actions{route, backend, router} {
-		ok = ok && (a == nil || ex.act((*header.Actions).Restrict, a, h, &left))
-	}
-	if kind == interimSection {
-		ex.interimWork += work - left.Work
-	}
-	if !ok {
-		return ReasonRewrite
+		h.Fields = a.Restrict(h.Fields)
 	}
 	return ReasonOK
 }
@@ -121,8 +118,12 @@ func (ex *Exchange) localFields(h *Head) {
 	if ex.route == nil {
 		return
 	}
-	switch rule := ex.route.Policy().CORS; {
-	case rule == nil:
+	rule := ex.route.Policy().CORS
+	if rule == nil {
+		return
+	}
+	ex.work.Spend(rule.Work(len(ex.req.Fields)))
+	switch {
 	case cors.Preflight(ex.req.Method, ex.req.Fields):
 		h.Fields = rule.Permit(h.Fields, ex.req.Fields)
 	default:
@@ -143,18 +144,20 @@ func (ex *Exchange) finalFields(h *Head) (failed Reason) {
 		h.Fields = field.Delete(h.Fields, reasonField)
 	}
 	if pol.HSTS != "" {
+		ex.work.Spend(work.Fields(len(h.Fields)))
 		h.Fields = field.Delete(h.Fields, hstsField)
 		h.addField(hstsField, constant(pol.HSTS))
 	}
 	if pol.CORS != nil {
+		ex.work.Spend(pol.CORS.Work(len(h.Fields)))
 		h.Fields = pol.CORS.Answer(h.Fields, ex.origin)
 	}
 	if route, backend, router := ex.responseLists(); route != nil || backend != nil || router != nil {
 		cookies = true // the actions may set a cookie
-		left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
+		room := cfg.MaxRewrite
 		for _, a := range [...]*header.Actions{route, backend, router} {
-			if a != nil && !ex.apply(a, h, &left) {
-				return ReasonRewrite
+			if a != nil && !ex.apply(a, h, &room) {
+				return ex.tooMuch()
 			}
 		}
 	}
@@ -164,12 +167,16 @@ func (ex *Exchange) finalFields(h *Head) (failed Reason) {
 	if ex.takesGzip {
 		ex.compressHead(h)
 	}
+	if ex.work.Over() {
+		return ex.tooMuch()
+	}
 	return ReasonOK
 }
 
 // setSession replaces the router's session cookie or field in h. cookies means that h may set the
 // cookie.
 func (ex *Exchange) setSession(h *Head, pol *routing.Policy, cookies bool) {
+	ex.work.Spend(2 * work.Fields(len(h.Fields)))
 	switch {
 	case pol.SessionHeader.IsSet():
 		h.Fields = field.Delete(h.Fields, pol.SessionHeader.String())

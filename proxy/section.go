@@ -3,6 +3,7 @@ package proxy
 import (
 	"turnout/internal/bound"
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 	"turnout/routing/header"
 )
 
@@ -108,8 +109,7 @@ func (ex *Exchange) responseInformational(h *Head) {
 	switch s, failed := ex.responsePolicy(interimSection, h); failed {
 	case ReasonOK:
 		ex.down.Informational(s)
-	case ReasonRewrite: // too much work
-		ex.Reached(bound.InterimResponses)
+	case ReasonMatchWork: // it is dropped
 	default:
 		ex.abandon()
 		ex.answer(500, failed)
@@ -158,6 +158,17 @@ func (ex *Exchange) requestTrailers(fields []Field) Section {
 func (ex *Exchange) restrictRequest(h *Head) (failed Reason) {
 	defer ex.recoverRules(&failed)
 	pol, cfg := ex.route.Policy(), ex.cfg
+	lists := [...]*header.Actions{cfg.RequestActions, pol.RequestActions, nil}
+	if b := ex.backend; b != nil {
+		lists[2] = b.RequestActions()
+	}
+	cost := 2 * work.Fields(len(h.Fields))
+	for _, a := range lists {
+		cost += a.RestrictWork(len(h.Fields))
+	}
+	if !ex.spare(cost) {
+		return ReasonMatchWork
+	}
 	kept := h.Fields[:0]
 	for _, f := range h.Fields {
 		switch name := f.Name; {
@@ -172,15 +183,8 @@ func (ex *Exchange) restrictRequest(h *Head) (failed Reason) {
 	}
 	clear(h.Fields[len(kept):])
 	h.Fields = kept
-	lists := [...]*header.Actions{cfg.RequestActions, pol.RequestActions, nil}
-	if b := ex.backend; b != nil {
-		lists[2] = b.RequestActions()
-	}
-	left := header.Budget{Work: header.MaxWork}
 	for _, a := range lists {
-		if a != nil && !ex.act((*header.Actions).Restrict, a, h, &left) {
-			return ReasonRewrite
-		}
+		h.Fields = a.Restrict(h.Fields)
 	}
 	return ReasonOK
 }

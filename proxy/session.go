@@ -8,6 +8,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 	"turnout/routing"
 )
 
@@ -18,6 +19,7 @@ const sessionEnd = 14
 // endpoints do not get.
 func (ex *Exchange) session(h *Head, pol *routing.Policy, value []byte) []byte {
 	if pol.SessionHeader.IsSet() {
+		ex.work.Spend(2 * work.Fields(len(h.Fields)))
 		if value = field.Get(h.Fields, pol.SessionHeader.String()); value == nil {
 			return nil
 		}

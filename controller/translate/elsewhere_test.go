@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 )
 
 // TestRedirectTo: where requests for http://h.test/a?q are sent, and what is said about addresses that cannot be used.
@@ -46,7 +47,7 @@ func TestRedirectTo(t *testing.T) {
 		got := translated(t, Options{}, terminated("", "", annotations...))
 		said := ""
 		if r := got.Spec.Policy.Redirect; r != nil {
-			location, _ := r.Location(false, []byte("h.test"), []byte("/a"), []byte("?q"), new(field.Arena), 8192)
+			location, _ := r.Location(false, []byte("h.test"), []byte("/a"), []byte("?q"), new(field.Arena), 8192, new(work.Of(work.Request)))
 			said = fmt.Sprintf("%d %s", r.Status(), location)
 		}
 		if said != c.want || len(got.Notes) != c.notes {
@@ -89,7 +90,7 @@ func TestUpstreamHost(t *testing.T) {
 		}
 		got, said := translated(t, Options{}, r), ""
 		if rule := got.Spec.Policy.Rewrite; rule != nil {
-			path, _ := rule.Apply([]byte("/app/x"), new(field.Arena), 8192)
+			path, _ := rule.Apply([]byte("/app/x"), new(field.Arena), 8192, new(work.Of(work.Request)))
 			said = string(rule.Host()) + " " + string(path)
 		}
 		if said != c.want || len(got.Notes) != c.notes {
@@ -112,7 +113,7 @@ func FuzzRedirect(f *testing.F) {
 			}
 			return
 		}
-		location, ok := r.Location(false, []byte("h.test"), []byte("/"), nil, new(field.Arena), 1<<16)
+		location, ok := r.Location(false, []byte("h.test"), []byte("/"), nil, new(field.Arena), 1<<16, new(work.Of(work.Request)))
 		if !ok || strings.ContainsFunc(string(location), func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 			t.Fatalf("%q leads to %q", text, location)
 		}

@@ -16,6 +16,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/ratelimit"
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 	"turnout/routing"
 	"turnout/routing/header"
 )
@@ -163,7 +164,7 @@ func FuzzAnnotations(f *testing.F) {
 			t.Fatalf("allow-lists %q and %q let everybody in", value, other)
 		}
 		if got.Rewrite != nil {
-			path, _ := got.Rewrite.Apply([]byte("/a/b"), new(field.Arena), 1<<16)
+			path, _ := got.Rewrite.Apply([]byte("/a/b"), new(field.Arena), 1<<16, new(work.Of(work.Request)))
 			if strings.ContainsFunc(string(path), func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 				t.Fatalf("path %q", path)
 			}

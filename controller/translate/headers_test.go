@@ -11,6 +11,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 	"turnout/routing/header"
 )
 
@@ -28,7 +29,7 @@ func applied(t *testing.T, a *header.Actions, deleted string) string {
 	if a == nil {
 		return ""
 	}
-	m := &header.Message{Arena: new(field.Arena), Budget: header.Budget{Room: 1 << 20, Work: header.MaxWork}, Fields: []field.Field{{Name: []byte(strings.ToLower(deleted)), Value: []byte("there")}}}
+	m := &header.Message{Arena: new(field.Arena), Room: 1 << 20, Work: new(work.Of(work.Request)), Fields: []field.Field{{Name: []byte(strings.ToLower(deleted)), Value: []byte("there")}}}
 	if !a.Apply(m) {
 		t.Fatal("no room")
 	}
@@ -142,7 +143,7 @@ func TestRewriteAndCase(t *testing.T) {
 		if rule == nil {
 			continue
 		}
-		if path, ok := rule.Apply([]byte(c.request), new(field.Arena), 100); !ok || string(path) != c.want {
+		if path, ok := rule.Apply([]byte(c.request), new(field.Arena), 100, new(work.Of(work.Request))); !ok || string(path) != c.want {
 			t.Errorf("%s: %q", c.id, path)
 		}
 	}

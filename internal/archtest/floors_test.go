@@ -12,7 +12,7 @@ var floors = []struct {
 	name     string
 	packages string
 }{
-	{"what knows nothing else", "internal/bound internal/nearest internal/problem internal/option internal/option/haproxy internal/cli internal/terminal internal/adminclient internal/keyed internal/list internal/spare internal/share internal/expression internal/shared internal/target internal/cgroup internal/memory internal/traffic internal/filewatch internal/handover internal/overload"},
+	{"what knows nothing else", "internal/bound internal/nearest internal/problem internal/option internal/option/haproxy internal/cli internal/terminal internal/adminclient internal/keyed internal/list internal/spare internal/share internal/work internal/expression internal/shared internal/target internal/cgroup internal/memory internal/traffic internal/filewatch internal/handover internal/overload"},
 	{"bytes, sockets and keys", "internal/opensslkey internal/buildinfo internal/keypair internal/certchain internal/wire/protocol internal/wire/framing internal/wire/field internal/wire/tracecontext internal/wire/http1 internal/wire/h2frame internal/wire/h2session internal/reactor/engine internal/reactor internal/reactor/memnet"},
 	{"who gets a request", "balancer internal/ratelimit tlsmux/clientcert routing/cors routing/header routing/rewrite routing/redirect routing"},
 	{"TLS", "tlsmux"},

@@ -31,7 +31,7 @@ const (
 	TunnelFin                       // a half-closed tunnel was silent for too long
 	Hops                            // a request that had passed the router too often was answered 508
 	RouteConnections                // a route had its share of connections or descriptors
-	HeaderActions                   // header actions or rewrite-target would have made or cost more than a message may
+	HeaderActions                   // header actions or rewrite-target would have made more than a message may
 	UniqueID                        // a unique id was cut
 	CertificateChain                // a certificate chain was too long to be served
 	ChainWork                       // the certificates of a peer were refused: too costly to verify
@@ -62,7 +62,7 @@ const (
 	ObjectExpansion                 // an object was rejected: it expands to too much
 	BatchWork                       // an object waited for a later batch: its share was used up
 	NamespaceExpansion              // an object was rejected: its namespace expands to too much
-	MatchWork                       // rules were not decided: the work of a request was used up
+	MatchWork                       // rules were not decided or carried out for a request: they exceed its work
 	count
 )
 

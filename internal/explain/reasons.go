@@ -61,7 +61,7 @@ var meanings = []struct{ reason, text string }{
 	{proxy.ReasonRequestTimeout.String(), "the exchange takes longer than the route allows"},
 	{proxy.ReasonPreflight.String(), "the router answers what pages of other origins may do, by the CORS rule of the route"},
 	{proxy.ReasonBackend.String(), "what the route names as a backend cannot be used: it does not exist, or may not be referred to"},
-	{proxy.ReasonMatchWork.String(), "to compare the request with the rules of the host takes more work than a request may"},
+	{proxy.ReasonMatchWork.String(), "the rules of the host or of the route take more work than a request may"},
 
 	{routing.LostPath.String(), "the path of the route does not cover that of the request"},
 	{routing.LostMethod.String(), "the route is for another method"},

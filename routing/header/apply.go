@@ -4,39 +4,28 @@ import (
 	"encoding/base64"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 )
-
-// Budget bounds what the actions on one message may make and do, whatever their lists say. Apply counts it down.
-type Budget struct {
-	Room int // bytes that names and values of sets may still take
-	Work int // bytes that may still be looked at and written to find and to make values
-}
-
-// MaxWork is the work that actions on one message are for: a hundred fields looked at three times by each of a hundred actions, or
-// a head of 32 KiB read 8 times. It takes a loop about a quarter of a millisecond.
-const MaxWork = 256 << 10
-
-// fieldWork is the work of comparing the name of one field.
-const fieldWork = 8
 
 // maxRoom keeps sums of sizes far from the end of int.
 const maxRoom = 1 << 28
 
-// Message is what expressions are evaluated with.
+// Message is a header section and what the actions on it may take.
 type Message struct {
 	Fields      []field.Field // changed by Apply
 	Certificate []byte        // DER of the client's certificate, nil without one
 	Arena       *field.Arena  // takes the values that are made
-	Budget
+	Room        int           // bytes that names and values of sets may still add
+	Work        *work.Account // of the request
 }
 
-// Apply carries the actions out in order; an action sees what those before it did.
-// False: the budget was used up, and the message is only partly changed.
+// Apply carries the actions out in order; an action sees the results of those before it. False: the
+// room or the work was used up, and the message is only partly changed.
 func (a *Actions) Apply(m *Message) bool {
 	m.Room = min(m.Room, maxRoom)
 	for i := range a.ops {
 		o := &a.ops[i]
-		if !m.spend(fieldWork * len(m.Fields)) {
+		if !m.Work.Spend(work.Fields(len(m.Fields))) {
 			return false
 		}
 		if o.remove {
@@ -58,24 +47,25 @@ func (a *Actions) Apply(m *Message) bool {
 
 // Restrict removes each field that the list sets or deletes, and adds none: it is Apply for a
 // header section that carries no fields of the list, such as trailers. A field that the list only
-// adds stays. False: the budget was used up, and the message is only partly changed.
-func (a *Actions) Restrict(m *Message) bool {
+// adds stays. The caller has spent RestrictWork. A nil list removes nothing.
+func (a *Actions) Restrict(fields []field.Field) []field.Field {
+	if a == nil {
+		return fields
+	}
 	for i := range a.ops {
-		o := &a.ops[i]
-		if !m.spend(fieldWork * len(m.Fields)) {
-			return false
-		}
-		if !o.add {
-			m.Fields = field.Delete(m.Fields, string(o.name))
+		if o := &a.ops[i]; !o.add {
+			fields = field.Delete(fields, string(o.name))
 		}
 	}
-	return true
+	return fields
 }
 
-// spend reports whether n more bytes of work are within the budget.
-func (b *Budget) spend(n int) bool {
-	b.Work -= n
-	return b.Work >= 0
+// RestrictWork returns the work of Restrict with n fields.
+func (a *Actions) RestrictWork(n int) int {
+	if a == nil {
+		return 0
+	}
+	return len(a.ops) * work.Fields(n)
 }
 
 // setField makes name occur once, with value: where the first one stood, or at the end.
@@ -99,6 +89,9 @@ func (o *op) value(m *Message) ([]byte, bool) {
 		text := o.parts[0].text
 		m.Room -= len(text)
 		return field.Trim(text), m.Room >= 0
+	}
+	if !m.Work.Spend(len(o.parts)) {
+		return nil, false
 	}
 	least, need := 0, 0
 	for i := range o.parts {
@@ -124,7 +117,8 @@ func (o *op) value(m *Message) ([]byte, bool) {
 	return field.Trim(m.Arena.End(b)), true
 }
 
-// size is what the part becomes before encode, the least that it can become. False: that is beyond the budget.
+// size returns the bytes of the value before encode, the least that it can have. False: they are
+// beyond the room, or the work is used up.
 func (p *part) size(m *Message) (n int, ok bool) {
 	if p.fetch == fetchNone {
 		return len(p.text), true
@@ -135,7 +129,7 @@ func (p *part) size(m *Message) (n int, ok bool) {
 	}
 	n = len(raw)
 	for _, s := range p.steps {
-		if n > m.Room || !m.spend(n) {
+		if n > m.Room || !m.Work.Spend(1+work.Text(n)) {
 			return 0, false
 		}
 		if s == stepBase64 {
@@ -145,17 +139,17 @@ func (p *part) size(m *Message) (n int, ok bool) {
 	return n, true
 }
 
-// raw is what the fetch finds, before converters. False: to look for it is beyond the budget.
+// raw returns the value that the fetch finds, before converters. False: the work is used up.
 func (p *part) raw(m *Message) (value []byte, ok bool) {
 	if p.fetch == fetchCertificate {
-		return m.Certificate, m.spend(len(m.Certificate))
+		return m.Certificate, true
 	}
-	if !m.spend(fieldWork * len(m.Fields)) {
+	if !m.Work.Spend(work.Fields(len(m.Fields))) {
 		return nil, false
 	}
 	for i := len(m.Fields) - 1; i >= 0; i-- {
 		if string(m.Fields[i].Name) == string(p.name) {
-			if !m.spend(len(m.Fields[i].Value)) {
+			if !m.Work.Spend(work.Text(len(m.Fields[i].Value))) {
 				return nil, false
 			}
 			return LastElement(m.Fields[i].Value), true
@@ -164,31 +158,42 @@ func (p *part) raw(m *Message) (value []byte, ok bool) {
 	return nil, true
 }
 
-// append appends what the part becomes, as long as b is no longer than most then. False: it would be, or the work is
-// beyond the budget.
+// append appends the value of the part, as long as b is no longer than most then. False: it would
+// be, or the work is used up.
 func (p *part) append(b []byte, most int, m *Message) (_ []byte, ok bool) {
 	if p.fetch == fetchNone {
-		return append(b, p.text...), len(b)+len(p.text) <= most
+		return append(b, p.text...), len(b)+len(p.text) <= most && m.Work.Spend(work.Copied(len(p.text)))
 	}
 	raw, ok := p.raw(m)
 	if start := len(b); ok && len(raw) <= most-start {
 		b = append(b, raw...)
 		for _, s := range p.steps {
-			if ok = m.spend(len(b) - start); !ok {
+			if b, ok = s.convert(b, start, most, m.Work); !ok {
 				return b, false
 			}
-			switch s {
-			case stepLower:
-				lower(b[start:])
-			case stepBase64:
-				if b, ok = encodeBase64(b, start, most); !ok {
-					return b, false
-				}
-			}
+		}
+		if !m.Work.Spend(work.Text(len(b) - start)) {
+			return b, false
 		}
 		return encode(b, start, most, p.escape)
 	}
 	return b, false
+}
+
+// convert replaces b[start:]. False: b would be longer than most, or the work is used up.
+func (s step) convert(b []byte, start, most int, left *work.Account) (_ []byte, ok bool) {
+	n := len(b) - start
+	if s == stepBase64 {
+		if !left.Spend(1 + 2*work.Text(n)) {
+			return b, false
+		}
+		return encodeBase64(b, start, most)
+	}
+	if !left.Spend(1 + work.Text(n)) {
+		return b, false
+	}
+	lower(b[start:])
+	return b, true
 }
 
 func lower(b []byte) {

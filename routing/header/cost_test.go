@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 )
 
 // TestWhatAMessageMayCost: however a list multiplies what a message brings, it ends within the room and the work.
@@ -21,29 +22,30 @@ func TestWhatAMessageMayCost(t *testing.T) {
 		return list
 	}
 	for name, c := range map[string]struct {
-		list   []Action
-		fields []string
-		budget Budget
-		ok     bool
+		list       []Action
+		fields     []string
+		room, work int
+		ok         bool
 	}{
-		"a short value through all converters":   {repeat("%[req.hdr(x)"+converters+"]", 1), []string{"x: a"}, Budget{8192, MaxWork}, true},
-		"a long one through all converters":      {repeat("%[req.hdr(x)"+converters+"]", 1), []string{"x: " + big}, Budget{8192, MaxWork}, false},
-		"no end of room":                         {repeat("%[req.hdr(x)"+converters+"]", 1), []string{"x: " + big}, Budget{math.MaxInt, MaxWork}, false},
-		"many of the same":                       {repeat(strings.Repeat("%[req.hdr(x)]", MaxExpressions), 20), []string{"x: " + big}, Budget{8192, MaxWork}, false},
-		"much to read, nothing to write":         {repeat(strings.Repeat("%[req.hdr(x)]", MaxExpressions), 20), []string{"x: " + commas}, Budget{8192, MaxWork}, false},
-		"many fields to look at":                 {repeat(strings.Repeat("%[req.hdr(x)]", MaxExpressions), 20), make([]string, 101), Budget{8192, MaxWork}, false},
-		"as many actions as a route may have":    {repeat("%[req.hdr(x)]", 20), append(make([]string, 100), "x: a"), Budget{8192, MaxWork}, true},
-		"escapes":                                {repeat("%{+E}[req.hdr(x)]", 1), []string{"x: " + strings.Repeat(`"`, 5000)}, Budget{8192, MaxWork}, false},
-		"deletes without end":                    {append(repeat("a", 0), manyDeletes(2000)...), make([]string, 101), Budget{8192, MaxWork}, false},
-		"no work at all":                         {repeat("a", 1), []string{"x: a"}, Budget{8192, 0}, false},
-		"text that is longer than the room":      {repeat("a%[req.hdr(x)]"+strings.Repeat("b", 9000), 1), []string{"x: a"}, Budget{8192, MaxWork}, false},
-		"text and what was found, just too long": {repeat("a%[req.hdr(x)]", 1), []string{"x: " + big[:8191]}, Budget{8192, MaxWork}, false},
+		"a short value through all converters":   {repeat("%[req.hdr(x)"+converters+"]", 1), []string{"x: a"}, 8192, work.Request, true},
+		"a long one through all converters":      {repeat("%[req.hdr(x)"+converters+"]", 1), []string{"x: " + big}, 8192, work.Request, false},
+		"no end of room":                         {repeat("%[req.hdr(x)"+converters+"]", 1), []string{"x: " + big}, math.MaxInt, work.Request, false},
+		"many of the same":                       {repeat(strings.Repeat("%[req.hdr(x)]", MaxExpressions), 20), []string{"x: " + big}, 8192, work.Request, false},
+		"much to read, nothing to write":         {repeat(strings.Repeat("%[req.hdr(x)]", MaxExpressions), 20), []string{"x: " + commas}, 8192, work.Request, false},
+		"many fields to look at":                 {repeat(strings.Repeat("%[req.hdr(x)]", MaxExpressions), 20), make([]string, 101), 8192, work.Request, false},
+		"as many actions as a route may have":    {repeat("%[req.hdr(x)]", 20), append(make([]string, 100), "x: a"), 8192, work.Request, true},
+		"escapes":                                {repeat("%{+E}[req.hdr(x)]", 1), []string{"x: " + strings.Repeat(`"`, 5000)}, 8192, work.Request, false},
+		"deletes without end":                    {append(repeat("a", 0), manyDeletes(3000)...), make([]string, 101), 8192, work.Request, false},
+		"no work at all":                         {repeat("a", 1), []string{"x: a"}, 8192, 0, false},
+		"text that is longer than the room":      {repeat("a%[req.hdr(x)]"+strings.Repeat("b", 9000), 1), []string{"x: a"}, 8192, work.Request, false},
+		"text and what was found, just too long": {repeat("a%[req.hdr(x)]", 1), []string{"x: " + big[:8191]}, 8192, work.Request, false},
 	} {
 		a, errs := Compile(Request, c.list)
 		if len(errs) > 0 {
 			t.Fatal(name, errs)
 		}
-		m := &Message{Fields: fields(c.fields...), Arena: new(field.Arena), Budget: c.budget}
+		left := work.Of(c.work)
+		m := &Message{Fields: fields(c.fields...), Arena: new(field.Arena), Room: c.room, Work: &left}
 		if ok := a.Apply(m); ok != c.ok {
 			t.Errorf("%s: %v", name, ok)
 		}
@@ -82,7 +84,7 @@ func FuzzCost(f *testing.F) {
 		content := []byte(strings.Repeat(string(from), int(size)/len(from)))
 		var took time.Duration
 		for range 5 { // a busy machine may make one of them late
-			m := &Message{Certificate: content, Arena: new(field.Arena), Budget: Budget{Room: int(room), Work: MaxWork}}
+			m := &Message{Certificate: content, Arena: new(field.Arena), Room: int(room), Work: new(work.Of(work.Request))}
 			m.Fields = []field.Field{{Name: []byte("x"), Value: content}, {Name: []byte("o"), Value: content}}
 			start := time.Now()
 			ok := a.Apply(m)
@@ -90,9 +92,8 @@ func FuzzCost(f *testing.F) {
 			if held := cap(m.Arena.Begin(0)); held > max(16<<10, 2*int(room)) {
 				t.Fatalf("%q x %d, room %d: the arena grew to %d bytes", value, times, room, held)
 			}
-			// What is beyond the budget is noticed before it is done, so that no more than one value is.
-			if m.Work < -len(content)-fieldWork*len(m.Fields)-MaxValue-int(room) || ok && m.Room < 0 {
-				t.Fatalf("%q x %d: work %d and room %d are left", value, times, m.Work, m.Room)
+			if ok && (m.Work.Over() || m.Room < 0) {
+				t.Fatalf("%q x %d: done, with work %d and room %d", value, times, m.Work.Left(), m.Room)
 			}
 			if took < 100*time.Millisecond {
 				return

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 )
 
 const tokenModel = `%%|%(?:\{([+-]?[QXE](?:,[+-]?[QXE])*)\})?\[(ssl_c_der|req\.hdr\(([A-Za-z0-9-]+)\))((?:,(?:lower|base64))*)\]|[^%\x00-\x1f\x7f]`
@@ -134,7 +135,7 @@ func FuzzCompile(f *testing.F) {
 		}, header))
 		result, arena := model(value, clean, der), new(field.Arena)
 		for range 2 { // the second time in memory that was used
-			m := &Message{Fields: fields("x: "+clean, "out: 1", "y: 2", "out: 3"), Certificate: bytes.Clone(der), Arena: arena, Budget: Budget{Room: int(room), Work: 1 << 40}}
+			m := &Message{Fields: fields("x: "+clean, "out: 1", "y: 2", "out: 3"), Certificate: bytes.Clone(der), Arena: arena, Room: int(room), Work: new(work.Of(1 << 40))}
 			if ok := a.Apply(m); ok != (len("out")+len(result) <= int(room)) {
 				t.Fatalf("%d bytes into %d: %v", len(result), room, ok)
 			} else if !ok {

@@ -11,7 +11,8 @@
 //	converter  = "lower" | "base64"
 //
 // Lists are compiled once. Applying one allocates nothing: what it makes lies in the
-// arena of the message. What a message may cost has a bound (Budget) that does not depend on who wrote the list.
+// arena of the message. A message has room for a number of bytes, and the work of its request
+// (work.Account) pays for each action, whatever the list.
 package header
 
 // Side says which half of an exchange a list is for: a request can be asked for its own

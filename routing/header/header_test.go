@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 )
 
 // fields makes a list of "name: value" lines.
@@ -39,8 +40,8 @@ func apply(t *testing.T, side Side, m *Message, list ...Action) string {
 	if m.Room == 0 {
 		m.Room = 8192
 	}
-	if m.Work == 0 {
-		m.Work = MaxWork
+	if m.Work == nil {
+		m.Work = new(work.Of(work.Request))
 	}
 	if !a.Apply(m) {
 		t.Fatal("the room was used up")
@@ -162,7 +163,7 @@ func TestRoom(t *testing.T) {
 		{strings.Repeat("a", 8192), 8192, false},
 	} {
 		a, _ := Compile(Request, []Action{{Name: "o", Value: c.value}})
-		m := &Message{Fields: fields("big: " + big), Arena: new(field.Arena), Budget: Budget{Room: c.room, Work: MaxWork}}
+		m := &Message{Fields: fields("big: " + big), Arena: new(field.Arena), Room: c.room, Work: new(work.Of(work.Request))}
 		if ok := a.Apply(m); ok != c.ok {
 			t.Errorf("%.30s with room for %d: %v", c.value, c.room, ok)
 		}
@@ -216,7 +217,7 @@ func TestAdd(t *testing.T) {
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	m := &Message{Fields: []field.Field{{Name: []byte("x-a"), Value: []byte("one")}}, Arena: &field.Arena{}, Budget: Budget{Room: 100, Work: MaxWork}}
+	m := &Message{Fields: []field.Field{{Name: []byte("x-a"), Value: []byte("one")}}, Arena: &field.Arena{}, Room: 100, Work: new(work.Of(work.Request))}
 	got := ""
 	if !actions.Apply(m) {
 		t.Fatal("the budget was used up")
@@ -227,7 +228,7 @@ func TestAdd(t *testing.T) {
 	if got != "x-a:one;x-a:two;x-b:two;" {
 		t.Error(got)
 	}
-	if m.Budget = (Budget{Room: 5, Work: MaxWork}); actions.Apply(m) {
+	if m.Room = 5; actions.Apply(m) {
 		t.Error("what is added has no bound")
 	}
 	if _, errs := Compile(Request, []Action{{Name: "Host", Value: "b", Add: true}}); len(errs) != 1 {

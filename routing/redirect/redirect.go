@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 	"turnout/routing/rewrite"
 )
 
@@ -54,8 +55,8 @@ func (r *Rule) Lasting() bool { return r.status == 301 || r.status == 308 }
 
 // Location returns the value of the Location field (RFC 9110 section 10.2.2), made in the arena, for a request: whether it came by TLS, its
 // host without port, its path, and its query with the question mark. A path that is none, such as the "*" of OPTIONS, leads to "/". False: the
-// path would grow by more than most bytes.
-func (r *Rule) Location(secure bool, host, path, query []byte, arena *field.Arena, most int) ([]byte, bool) {
+// path would grow by more than most bytes, or the work of the request is used up.
+func (r *Rule) Location(secure bool, host, path, query []byte, arena *field.Arena, most int, left *work.Account) ([]byte, bool) {
 	secure = secure && !r.plain || r.secure
 	if h := r.url.Host(); h != nil {
 		host = h
@@ -63,8 +64,8 @@ func (r *Rule) Location(secure bool, host, path, query []byte, arena *field.Aren
 	if len(path) == 0 || path[0] != '/' {
 		path, query = []byte("/"), nil
 	}
-	path, ok := r.url.Apply(path, arena, most)
-	if !ok {
+	path, ok := r.url.Apply(path, arena, most, left)
+	if !ok || !left.Spend(work.Copied(len(host)+len(path)+len(query))) {
 		return nil, false
 	}
 	b := arena.Begin(len("https://:65535") + len(host) + len(path) + len(query))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 	"turnout/routing/rewrite"
 )
 
@@ -34,7 +35,7 @@ func TestLocation(t *testing.T) {
 			t.Errorf("%s: %v", c.what, err)
 			continue
 		}
-		if got, ok := r.Location(c.secure, []byte(c.host), []byte(c.path), []byte(c.query), &field.Arena{}, 100); !ok || string(got) != c.want {
+		if got, ok := r.Location(c.secure, []byte(c.host), []byte(c.path), []byte(c.query), &field.Arena{}, 100, new(work.Of(work.Request))); !ok || string(got) != c.want {
 			t.Errorf("%s: %s (%t), want %s", c.what, got, ok, c.want)
 		}
 	}
@@ -52,7 +53,7 @@ func TestLocation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := long.Location(false, nil, []byte("/"), nil, &field.Arena{}, 100); ok {
+	if _, ok := long.Location(false, nil, []byte("/"), nil, &field.Arena{}, 100, new(work.Of(work.Request))); ok {
 		t.Error("a path grows beyond the bound")
 	}
 }
@@ -64,10 +65,10 @@ func TestLocationAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	arena, host, path, query := &field.Arena{}, []byte("a.test"), []byte("/p/r"), []byte("?q")
-	r.Location(false, host, path, query, arena, 100)
+	r.Location(false, host, path, query, arena, 100, new(work.Of(work.Request)))
 	if n := testing.AllocsPerRun(100, func() {
 		arena.Reset()
-		if _, ok := r.Location(false, host, path, query, arena, 100); !ok {
+		if _, ok := r.Location(false, host, path, query, arena, 100, new(work.Of(work.Request))); !ok {
 			t.Error("no location")
 		}
 	}); n != 0 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 )
 
 // Rule is a compiled rewrite-target or URL. It is immutable and may be shared.
@@ -208,8 +209,8 @@ func escape(text []byte) []byte {
 
 // Apply returns the path to send for a request's path, made in the arena. A path that
 // does not begin with the route's stays as it is, as does the "*" of OPTIONS. False: the
-// path would grow by more than most bytes.
-func (r *Rule) Apply(path []byte, arena *field.Arena, most int) ([]byte, bool) {
+// path would grow by more than most bytes, or the work of the request is used up.
+func (r *Rule) Apply(path []byte, arena *field.Arena, most int, left *work.Account) ([]byte, bool) {
 	if r.keeps || len(path) == 0 || path[0] != '/' || len(path) < len(r.path) || string(path[:len(r.path)]) != r.path {
 		return path, true
 	}
@@ -225,11 +226,17 @@ func (r *Rule) Apply(path []byte, arena *field.Arena, most int) ([]byte, bool) {
 	if r.slash && len(rest) > 0 && rest[0] == '/' {
 		rest = rest[1:]
 	}
+	if !left.Spend(1 + len(r.parts)) {
+		return path, false
+	}
 	need := 0
 	for i := range r.parts {
 		if need += len(r.parts[i].value(path, rest)); need > len(path)+most {
 			return path, false
 		}
+	}
+	if !left.Spend(work.Copied(need)) {
+		return path, false
 	}
 	b := arena.Begin(need)
 	for i := range r.parts {
@@ -238,10 +245,11 @@ func (r *Rule) Apply(path []byte, arena *field.Arena, most int) ([]byte, bool) {
 	return arena.End(b), true
 }
 
-// Example returns the path to send for one that is short, for people who want to know.
+// Example returns the path to send for a short one, for explanations.
 func (r *Rule) Example(path string) string {
 	var arena field.Arena
-	made, _ := r.Apply([]byte(path), &arena, MaxTarget)
+	left := work.Of(work.Request)
+	made, _ := r.Apply([]byte(path), &arena, MaxTarget, &left)
 	return string(made)
 }
 

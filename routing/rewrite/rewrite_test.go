@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 )
 
 // TestSanitize: what a target replaces by. A single quote that is kept is written '\” there, for
@@ -77,7 +78,7 @@ func TestRewrite(t *testing.T) {
 		{"other path", "//", "/x", "/foo", "/foo"},
 	} {
 		var arena field.Arena
-		if got, ok := Compile(c.path, c.target).Apply([]byte(c.request), &arena, 8192); string(got) != c.want || !ok {
+		if got, ok := Compile(c.path, c.target).Apply([]byte(c.request), &arena, 8192, new(work.Of(work.Request))); string(got) != c.want || !ok {
 			t.Errorf("%s: route %q, target %q, request %q: %q, want %q", c.id, c.path, c.target, c.request, got, c.want)
 		}
 	}
@@ -93,7 +94,7 @@ func TestRewrite(t *testing.T) {
 func TestGrowth(t *testing.T) {
 	var arena field.Arena
 	r := Compile("/app", "/"+strings.Repeat(`\\1`, 1000))
-	if got, ok := r.Apply([]byte("/app/"+strings.Repeat("x", 100)), &arena, 8192); ok {
+	if got, ok := r.Apply([]byte("/app/"+strings.Repeat("x", 100)), &arena, 8192, new(work.Of(work.Request))); ok {
 		t.Errorf("%d bytes", len(got))
 	}
 }
@@ -109,7 +110,7 @@ func FuzzRewrite(f *testing.F) {
 			return
 		}
 		var arena field.Arena
-		got, ok := Compile(path, target).Apply([]byte(request), &arena, 8192)
+		got, ok := Compile(path, target).Apply([]byte(request), &arena, 8192, new(work.Of(work.Request)))
 		if len(got) > len(request)+8192 {
 			t.Fatalf("%d bytes, %v", len(got), ok)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 )
 
 func TestURL(t *testing.T) {
@@ -36,7 +37,7 @@ func TestURL(t *testing.T) {
 			t.Errorf("%s: %v", c.what, err)
 			continue
 		}
-		if got, ok := r.Apply([]byte(c.path), &field.Arena{}, 100); !ok || string(got) != c.want || r.Host() != nil {
+		if got, ok := r.Apply([]byte(c.path), &field.Arena{}, 100, new(work.Of(work.Request))); !ok || string(got) != c.want || r.Host() != nil {
 			t.Errorf("%s: %s becomes %s (%t), want %s", c.what, c.path, got, ok, c.want)
 		}
 	}
@@ -44,7 +45,7 @@ func TestURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := long.Apply([]byte("/p"), &field.Arena{}, 100); ok {
+	if _, ok := long.Apply([]byte("/p"), &field.Arena{}, 100, new(work.Of(work.Request))); ok {
 		t.Error("a path grows beyond the bound")
 	}
 	if r, err := New(URL{Host: "other.test:8080"}); err != nil || string(r.Host()) != "other.test:8080" {

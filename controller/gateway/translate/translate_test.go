@@ -11,6 +11,7 @@ import (
 
 	"turnout/internal/expression"
 	"turnout/internal/wire/field"
+	"turnout/internal/work"
 	"turnout/routing"
 	"turnout/routing/header"
 )
@@ -129,7 +130,7 @@ func TestRedirectPort(t *testing.T) {
 		if wrong != nil {
 			t.Fatal(wrong)
 		}
-		if got, _ := r.Location(c.secure, []byte("h.test"), []byte("/"), nil, &field.Arena{}, 100); string(got) != c.want {
+		if got, _ := r.Location(c.secure, []byte("h.test"), []byte("/"), nil, &field.Arena{}, 100, new(work.Of(work.Request))); string(got) != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -153,14 +154,14 @@ func TestPathModifiers(t *testing.T) {
 		compiler := new(Compiler)
 		got := "wrong"
 		if r, wrong := compiler.Rewrite(&gatewayv1.HTTPURLRewriteFilter{Path: &c.f}, view); wrong == nil {
-			path, _ := r.Apply([]byte("/p/rest"), &field.Arena{}, 100)
+			path, _ := r.Apply([]byte("/p/rest"), &field.Arena{}, 100, new(work.Of(work.Request)))
 			got = string(path)
 		}
 		if got != c.want {
 			t.Errorf("%s: rewritten to %s, want %s", what, got, c.want)
 		}
 		if r, wrong := compiler.Redirect(&gatewayv1.HTTPRequestRedirectFilter{Path: &c.f, Hostname: new(gatewayv1.PreciseHostname("o.test")), StatusCode: new(308)}, view); wrong == nil {
-			location, _ := r.Location(false, []byte("h.test"), []byte("/p/rest"), []byte("?q"), &field.Arena{}, 100)
+			location, _ := r.Location(false, []byte("h.test"), []byte("/p/rest"), []byte("?q"), &field.Arena{}, 100, new(work.Of(work.Request)))
 			got = strings.TrimPrefix(string(location), "http://o.test")
 			if r.Status() != 308 {
 				t.Errorf("%s: status %d", what, r.Status())
