@@ -87,7 +87,9 @@ func (n *names) add(m *Matching, name, value []byte, encoded, once bool) bool {
 }
 
 // hash returns the hash of a name.
-func (m *Matching) hash(name []byte) uint32 { return uint32(maphash.Bytes(m.seed, name)) } //nolint:gosec
+func (m *Matching) hash(name []byte) uint32 {
+	return uint32(maphash.Bytes(m.seed, name)) //nolint:gosec // cut on purpose
+}
 
 // any reports whether a condition holds for any value of its name.
 func (n *names) any(m *Matching, c *valueCondition) expression.Result {
