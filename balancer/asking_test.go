@@ -37,7 +37,7 @@ func TestRequestChecksOfANamespaceAreBounded(t *testing.T) {
 	if !asks(update("greedy", 1000, asking("/more"))) {
 		t.Error("what was given back is not had again")
 	}
-	if r.Sweep(func(string) bool { return false }); r.checks != 0 || len(r.asking) != 0 {
+	if r.Sweep(nothing); r.checks != 0 || len(r.asking) != 0 {
 		t.Errorf("%d checks are left, of %v", r.checks, r.asking)
 	}
 }

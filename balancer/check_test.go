@@ -66,7 +66,7 @@ func TestChecksOfOneEndpoint(t *testing.T) {
 	}
 	pool("same", checkEvery, HTTPCheck{})
 	r.expect("the shorter interval goes", "0/x 5s", "1/x 5s")
-	if r.Sweep(func(string) bool { return false }); r.checks != 0 {
+	if r.Sweep(nothing); r.checks != 0 {
 		t.Errorf("%d checks are left", r.checks)
 	}
 	r.expect("nobody is left", "0 0s", "0/new 0s", "0/x 0s", "1 0s", "1/new 0s", "1/x 0s")

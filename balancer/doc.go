@@ -1,13 +1,13 @@
 // Package balancer decides which server gets a request.
 //
 // A Registry holds what outlives every table: endpoints (one per address,
-// protocol and TLS identity) and pools (one per route). A Pool holds the servers of
-// one route, published as one immutable set behind an atomic pointer. Pick chooses
+// protocol and TLS identity) and pools (one per backend of an API object). A Pool holds the servers
+// of one backend, published as one immutable set behind an atomic pointer. Pick chooses
 // a server and returns a Lease, which is released when the request has ended.
 //
-// Thousands of routes may lead to the same pods. So a set has little of its own: what follows from the targets is a roster, which all
-// pools have in common that were given equal targets, and what follows from their checks is a group of those pools. A Server, which
-// has the counters of one target in one pool, is made when it is wanted first.
+// Thousands of routes may lead to the same pods. So a set has little state of its own. Pools with
+// equal targets share a roster, which holds what follows from the targets. Pools of a roster with
+// equal checks share a group. A Server, the counters of one target in one pool, is made on first use.
 //
 // Update replaces the set of a pool. Servers that stay keep their object, their
 // counters and their place in the round robin; requests that run keep their lease.

@@ -98,7 +98,7 @@ func TestWatch(t *testing.T) {
 	if c := a.Servers()[0].Check(); c != nil {
 		t.Error("says that it is checked")
 	}
-	r.Sweep(func(key string) bool { return key == "a" })
+	r.Sweep(r.only("a"))
 	r.expect("the pool is gone", "1 0s", "2 0s")
 	var known []string
 	a.Update(checked, targets(1, 1))

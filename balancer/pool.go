@@ -14,7 +14,8 @@ type PoolConfig struct {
 	// same address: what is sent through a route of one tenant cannot come between another's requests and answers.
 	Namespace string
 	Limit     int // requests that each server may have at a time; <= 0 = any number
-	// Scope has Limit hold for an endpoint in all pools of one scope together; "" = in each pool.
+	// Scope makes Limit hold for an endpoint in all pools of one scope together; "" = in each pool.
+	// Several pools of a route may have the same endpoint, such as the main pool and that of a canary.
 	Scope string
 
 	// Check is how often the servers are checked, if more than one has a weight; 0 = never.
@@ -30,8 +31,8 @@ type PoolConfig struct {
 
 func (c *PoolConfig) limit() int32 { return int32(min(max(c.Limit, 0), math.MaxInt32)) }
 
-// Pool is the servers of one route. It is made by Registry.Pool and safe for use by
-// any goroutine.
+// Pool is the servers of one backend of an API object, for all of its rules. It is made by
+// Registry.Pool and safe for use by any goroutine.
 type Pool struct {
 	// What requests read.
 	registry *Registry
@@ -50,7 +51,8 @@ type Pool struct {
 	dropped  bool
 	failures *poolFailures // of checks, nil = what the group has counted
 	uneven   *uneven       // nil = all servers have the share that their weight says
-	_        [8]byte
+	swept    uint32        // Registry.sweeps at the last sweep that found it in use
+	_        [4]byte
 }
 
 // uneven is who of a pool does not have the share that its weight says. Registry.mu guards it.

@@ -347,7 +347,7 @@ func TestPickWhileUpdating(t *testing.T) {
 				return
 			default:
 				p.Update(PoolConfig{Algorithm: allAlgorithms[i%len(allAlgorithms)]}, sets[i%len(sets)])
-				r.Sweep(func(string) bool { return true })
+				r.Sweep(r.everything)
 			}
 		}
 	})

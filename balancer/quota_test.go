@@ -89,7 +89,7 @@ func TestLimitHoldsForAScope(t *testing.T) {
 		if n := r.quotas["ns/route/uid"].waiting.Load(); n != 0 || len(w.queued) != 0 {
 			t.Fatalf("seed %d: %d wait at the end, %d are counted", seed, len(w.queued), n)
 		}
-		r.Sweep(func(string) bool { return false })
+		r.Sweep(nothing)
 		if len(r.quotas) != 0 {
 			t.Fatalf("seed %d: a quota is left without pools", seed)
 		}

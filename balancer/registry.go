@@ -3,6 +3,7 @@ package balancer
 import (
 	"cmp"
 	"hash/maphash"
+	"iter"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -120,6 +121,7 @@ type Registry struct {
 	asked     map[checkKey]*Check // those by a request that pools want
 	checks    int                 // that pools want, of either kind
 	watcher   func(c *Check, interval time.Duration)
+	sweeps    uint32 // calls of Sweep
 	ejections atomic.Uint64
 	failing   atomic.Bool   // a check has failed
 	clock     Clock         // nil = nothing depends on time
@@ -199,19 +201,24 @@ func (p *Pool) Enter() *Pool {
 	return p
 }
 
-// Sweep drops the pools whose key is not live, and retires the endpoints that no
+// Sweep drops the pools that are not in used, and retires the endpoints that no
 // pool uses and no lease holds. The number of a retired endpoint is given away
 // again from the following Sweep on, so that holders of connections have the time
 // between two sweeps to let go of it. A dropped pool still answers Pick from the
 // set it had, for requests that run on an old table; Update no longer changes it.
 //
-// live is called with the registry locked and must not call back into it.
-func (r *Registry) Sweep(live func(key string) bool) {
+// used may yield a pool several times. It runs with the registry locked and must not call back into
+// it.
+func (r *Registry) Sweep(used iter.Seq[*Pool]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.sweeps++
+	for p := range used {
+		p.swept = r.sweeps
+	}
 	var dropped []*Pool
 	for p := range r.pools.All() {
-		if !live(p.key) {
+		if p.swept != r.sweeps {
 			dropped = append(dropped, p)
 		}
 	}

@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"iter"
 	"net/netip"
 	"testing"
 
@@ -10,7 +11,16 @@ import (
 
 func addrFrom16(b [16]byte) netip.Addr { return netip.AddrFrom16(b) }
 
-func everything(string) bool { return true }
+// nothing yields no pool to Sweep.
+func nothing(func(*Pool) bool) {}
+
+// everything yields all pools of r to Sweep.
+func (r *Registry) everything(yield func(*Pool) bool) { r.pools.All()(yield) }
+
+// only yields the pool of a key to Sweep.
+func (r *Registry) only(key string) iter.Seq[*Pool] {
+	return func(yield func(*Pool) bool) { yield(r.pools.Get(key)) }
+}
 
 func ids(p *Pool) map[uint32]bool {
 	out := make(map[uint32]bool)
@@ -97,7 +107,7 @@ func TestNamespacesShareNoEndpoint(t *testing.T) {
 		t.Errorf("%d endpoints", n)
 	}
 	// The namespace that came first leaves.
-	r.Sweep(func(key string) bool { return key == "b" })
+	r.Sweep(r.only("b"))
 	if _, n := r.Len(); n != 2 {
 		t.Errorf("%d endpoints are left", n)
 	}
@@ -124,14 +134,14 @@ func TestEndpointNumbers(t *testing.T) {
 			t.Fatalf("number %d was given away without a sweep", id)
 		}
 	}
-	r.Sweep(everything)
+	r.Sweep(r.everything)
 	p.Update(PoolConfig{}, []Target{aTarget("z", 1)})
 	for id := range ids(p) {
 		if first[id] {
 			t.Fatalf("number %d was given away right after the sweep that retired it", id)
 		}
 	}
-	r.Sweep(everything)
+	r.Sweep(r.everything)
 	p.Update(PoolConfig{}, []Target{aTarget("u", 1), aTarget("v", 1), aTarget("w", 1)})
 	for id := range ids(p) {
 		if !first[id] {
@@ -146,7 +156,7 @@ func TestSweepRetiresUnused(t *testing.T) {
 	a.Update(PoolConfig{}, targets(1, 1))
 	b.Update(PoolConfig{}, targets(1)) // shares s0
 	shared, own := a.Servers()[0].Endpoint(), a.Servers()[1].Endpoint()
-	r.Sweep(func(key string) bool { return key == "b" })
+	r.Sweep(r.only("b"))
 	if shared.Retired() || !own.Retired() {
 		t.Error("not exactly the endpoint of no pool is retired")
 	}
@@ -173,7 +183,7 @@ func TestSweepSparesLeased(t *testing.T) {
 	l, _ := p.Pick(Pick{})
 	e := l.Endpoint()
 	p.Update(PoolConfig{}, nil)
-	r.Sweep(everything)
+	r.Sweep(r.everything)
 	if e.Retired() {
 		t.Error("an endpoint with a lease is retired")
 	}
@@ -182,12 +192,12 @@ func TestSweepSparesLeased(t *testing.T) {
 		t.Error("an endpoint that is not retired did not come back")
 	}
 	l.Release()
-	r.Sweep(everything)
+	r.Sweep(r.everything)
 	if e.Retired() {
 		t.Error("an endpoint in use is retired")
 	}
 	p.Update(PoolConfig{}, nil)
-	r.Sweep(everything)
+	r.Sweep(r.everything)
 	if !e.Retired() {
 		t.Error("an unused endpoint is not retired")
 	}
@@ -207,7 +217,7 @@ func TestDraftsAreUnseen(t *testing.T) {
 	if one.Enter() != one || two.Enter() != one || one.Enter() != one || r.Draft("a") != one || r.Pool("a") != one {
 		t.Error("a key has several pools")
 	}
-	r.Sweep(func(string) bool { return false })
+	r.Sweep(nothing)
 	next := one.Enter()
 	if next == one || r.Pool("a") != next {
 		t.Error("a dropped pool came back")

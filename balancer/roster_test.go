@@ -45,11 +45,11 @@ func TestEqualTargetsShareARoster(t *testing.T) {
 	if roster(a) != roster(b) || len(r.rosters) != 2 {
 		t.Errorf("%d rosters after both have moved on", len(r.rosters))
 	}
-	r.Sweep(func(string) bool { return false })
+	r.Sweep(nothing)
 	if pools, _ := r.Len(); pools != 0 || len(r.rosters) != 0 || len(r.lists) != 0 {
 		t.Errorf("%d pools, %d rosters and %d lists are left", pools, len(r.rosters), len(r.lists))
 	}
-	r.Sweep(everything)
+	r.Sweep(r.everything)
 	if _, endpoints := r.Len(); endpoints != 0 {
 		t.Errorf("%d endpoints are left", endpoints)
 	}
@@ -184,7 +184,7 @@ func TestListsAreForgotten(t *testing.T) {
 	if n > remembered || n != r.listed || len(r.rosters) < 900 {
 		t.Errorf("%d targets in lists, %d counted; %d rosters", n, r.listed, len(r.rosters))
 	}
-	if r.Sweep(everything); len(r.lists) != 0 || r.listed != 0 {
+	if r.Sweep(r.everything); len(r.lists) != 0 || r.listed != 0 {
 		t.Errorf("%d lists after a sweep", len(r.lists))
 	}
 }

@@ -360,5 +360,5 @@ func (s *state) sweep() {
 		return
 	}
 	s.unswept = false
-	s.cfg.Routing.Registry.Sweep(s.cfg.Store.Load().HasPool)
+	s.cfg.Routing.Registry.Sweep(s.cfg.Store.Load().Pools)
 }

@@ -13,8 +13,10 @@ import (
 // it; all attempts are made there. A rule whose weights are all 0 answers 500; so does one whose only backend has that Status, which is how a
 // rule without any backend is written.
 type BackendSpec struct {
-	// Key tells the backend from the others of the rule. It is not empty, and stays while others come and go: servers, counters and connections
-	// go by it. A rule with two of one key is rejected.
+	// Key identifies the backend within the rule, and its pool within the object: backends of all rules
+	// of an object with the same Key share servers, counters and connections, so they have the same
+	// Pool and Targets. It is not empty and does not change while other backends come and go. A rule
+	// with two backends of one Key is rejected.
 	Key    string
 	Weight int // its share of the requests; <= 0 = none but those of sessions that began there
 	Status int // not 0: requests of its share are answered with it, 500 for what cannot be used, 503 for what has no endpoint; else 0
@@ -28,7 +30,8 @@ type BackendSpec struct {
 // MirrorSpec is where copies of the requests of a rule go. Answers to copies are dropped; requests and clients
 // notice nothing of them.
 type MirrorSpec struct {
-	// Key tells the mirror from the others of the rule, as that of a BackendSpec does; a mirror and a backend may have the same.
+	// Key identifies the mirror within the rule and its pool within the object, as that of a
+	// BackendSpec does. A mirror and a backend with the same Key have different pools.
 	Key string
 	// Numerator of Denominator requests are copied; a Denominator of 0 = all.
 	Numerator, Denominator int

@@ -103,11 +103,21 @@ func TestPeekedShareIsTheNext(t *testing.T) {
 	}
 }
 
+// poolOf returns the pool of a backend of r.
+func (r *Route) poolOf(key string) *balancer.Pool {
+	for b := range r.Backends {
+		if b.Key() == key {
+			return b.Pool()
+		}
+	}
+	return nil
+}
+
 // TestCookieChoosesTheBackend: also one whose weight is 0 by now.
 func TestCookieChoosesTheBackend(t *testing.T) {
 	r := publishRules(t, NewStore(), balancer.NewRegistry(), dividedOf("a 1", "x 1 500", "b 0"))
-	lease, _ := r.poolOf(backendPool, "b").Pick(balancer.Pick{})
-	for _, s := range r.poolOf(backendPool, "b").Servers() {
+	lease, _ := r.poolOf("b").Pick(balancer.Pick{})
+	for _, s := range r.poolOf("b").Servers() {
 		for range 10 {
 			if b := r.Share([]byte(s.Cookie()), false); b.Key() != "b" {
 				t.Errorf("the cookie of b leads to %s", b.Key())
@@ -126,13 +136,13 @@ func TestPoolsOfBackendsStay(t *testing.T) {
 	plain := RuleSpec{RouteKey: dividedOf().RouteKey, Host: "h.test", Targets: dividedOf("p 1").Backends[0].Targets}
 	own := publishRules(t, store, registry, plain).Pool()
 	first := publishRules(t, store, registry, dividedOf("a 70", "b 30"))
-	a, b := first.poolOf(backendPool, "a"), first.poolOf(backendPool, "b")
+	a, b := first.poolOf("a"), first.poolOf("b")
 	if a == own || a == b || first.Pool() != a || a.Len() != 1 || b.Servers()[0].ID() != "b" {
 		t.Fatal("backends have no pools of their own")
 	}
 	sweep := func(want string) {
 		t.Helper()
-		registry.Sweep(store.Load().HasPool)
+		registry.Sweep(store.Load().Pools)
 		if pools, endpoints := registry.Len(); fmt.Sprint(pools, " ", endpoints) != want {
 			t.Errorf("%d pools and %d endpoints, want %s", pools, endpoints, want)
 		}
@@ -140,12 +150,12 @@ func TestPoolsOfBackendsStay(t *testing.T) {
 	sweep("2 2")
 	turns := first.shares.turns
 	next := publishRules(t, store, registry, dividedOf("c 10", "a 5", "b 1"))
-	if next == first || next.poolOf(backendPool, "a") != a || next.poolOf(backendPool, "b") != b || next.shares.turns != turns || next.Pool().Key() != "ns/object/u#backend/c" {
+	if next == first || next.poolOf("a") != a || next.poolOf("b") != b || next.shares.turns != turns || next.Pool().Key() != "ns/object/u#backend/c" {
 		t.Error("another backend resets those that were there")
 	}
 	sweep("3 3")
 	alone := publishRules(t, store, registry, dividedOf("b 1"))
-	if alone.poolOf(backendPool, "b") != b {
+	if alone.poolOf("b") != b {
 		t.Error("a backend that goes resets another one")
 	}
 	sweep("1 1")

@@ -33,6 +33,7 @@ type builder struct {
 	before      *plan               // of the table it began with
 	changes     []change            // of pools, in the order of the specs
 	again       bool                // some of changes may be overtaken by others, or by a rejection
+	contents    poolContents        // of the object whose rules were added last
 }
 
 // newBuilder begins with nothing.
@@ -96,6 +97,9 @@ func (b *builder) upsert(spec *RuleSpec, old *Route, prev *Table) *Rejection {
 		return b.reject(spec, ReasonMatch, err)
 	}
 	if err := spec.distinct(); err != nil {
+		return b.reject(spec, ReasonBackends, err)
+	}
+	if err := b.contents.add(spec); err != nil {
 		return b.reject(spec, ReasonBackends, err)
 	}
 	r := b.route(spec, old, prev, c, a, asked)

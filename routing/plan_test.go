@@ -134,7 +134,7 @@ func TestPoolOfAKeyIsOne(t *testing.T) {
 		t.Error("a route has two pools")
 	}
 	three, _ := Compile(Options{Registry: registry}, nil, spec)
-	registry.Sweep(func(string) bool { return false })
+	registry.Sweep(func(func(*balancer.Pool) bool) {})
 	store.Publish(three)
 	if q := three.Route(spec[0].RouteKey).Pool(); q == p || q.Len() != 1 || registry.Pool(q.Key()) != q {
 		t.Error("a route that was published after a sweep has a pool that was dropped")

@@ -26,10 +26,13 @@ type RuleSpec struct {
 	ClientAuth  *ClientAuthSpec  // what clients of the host have to show, looked at so too; nil = as the listener, or the router, has it for all
 	Policy      Policy           // what is done to requests and responses
 	CookieName  string           // of the sticky cookie; "" = no stickiness. It is not in Policy, which many rules have in common
-	Pool        balancer.PoolConfig
-	Targets     []balancer.Target
-	Backends    []BackendSpec // not empty: instead of Pool and Targets, see BackendSpec
-	Mirrors     []MirrorSpec  // where copies of requests go besides
+	// PoolKey names the pool of Targets among those of the object; "" = the main pool. Rules of an
+	// object with the same PoolKey share the pool, so they have the same Pool and Targets.
+	PoolKey  string
+	Pool     balancer.PoolConfig
+	Targets  []balancer.Target
+	Backends []BackendSpec // not empty: instead of Pool and Targets, see BackendSpec
+	Mirrors  []MirrorSpec  // where copies of requests go besides
 
 	// Created is when the object was made, which decides between rules that match alike, see Match. The zero value comes before all others.
 	Created time.Time

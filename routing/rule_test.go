@@ -277,21 +277,6 @@ func TestBadExpressionsAreRejected(t *testing.T) {
 	}
 }
 
-// TestRulesOfAnObjectHaveTheirOwnPools by their index.
-func TestRulesOfAnObjectHaveTheirOwnPools(t *testing.T) {
-	store, table := NewStore(), compileRules(t, Match{}, Match{Path: begins("/a")})
-	store.Publish(table)
-	zero, one := table.Route(ruleOf(0, Match{}).RouteKey), table.Route(ruleOf(1, Match{}).RouteKey)
-	if zero.Pool() == one.Pool() || zero.Pool().Key() != "ns/object/u" || one.Pool().Key() != "ns/object/u/1" {
-		t.Errorf("pools %q and %q", zero.Pool().Key(), one.Pool().Key())
-	}
-	for key, want := range map[string]bool{"ns/object/u": true, "ns/object/u/1": true, "ns/object/u/2": false, "ns/object/u/0": false, "ns/object/u/": false, "ns/object/u/x": false} {
-		if table.HasPool(key) != want {
-			t.Errorf("pool %q is of a rule of the table: %t", key, !want)
-		}
-	}
-}
-
 // TestEachPartOfAMatchIsCompared changes each part of a match; the published table must serve the change.
 func TestEachPartOfAMatchIsCompared(t *testing.T) {
 	base := Match{Path: begins("/a"), Method: "GET", Headers: valuesOf("h=1"), Query: valuesOf("q=1"), Cookies: valuesOf("c=1")}

@@ -8,25 +8,42 @@ import (
 	"turnout/balancer"
 )
 
-// What follows the key of a route in those of its other pools.
+// The key of a pool is that of its object, followed by one of these words and the name of the pool
+// among those of the object. The main pool of an object has the key of the object alone. Rules are
+// no part of a key: all rules of an object that name a pool share it.
 const (
-	backendPool = "#backend/"
-	mirrorPool  = "#mirror/"
+	targetPool  = "#targets/" // of RuleSpec.PoolKey
+	backendPool = "#backend/" // of BackendSpec.Key
+	mirrorPool  = "#mirror/"  // of MirrorSpec.Key
 )
 
-// pools gives r, which is new, its pools: those that old, nil if there is none, has under the same keys, and others that are made.
+// pool returns the pool of an object by its kind and its name among those of the object.
+func (b *builder) pool(of RouteKey, kind, name string) *balancer.Pool {
+	key := RouteKey{Namespace: of.Namespace, Name: of.Name, UID: of.UID}.String()
+	if kind != targetPool || name != "" {
+		key += kind + name
+	}
+	return b.options.Registry.Draft(key)
+}
+
+// pools sets the pools of r, which is a new route of spec. old is the route of its key, or nil.
 func (b *builder) pools(r *Route, spec *RuleSpec, old *Route) {
-	key := spec.RouteKey.String()
 	if len(spec.Backends) > 0 || len(spec.Mirrors) > 0 {
-		r.shares = b.shares(key, spec, old)
+		r.shares = b.shares(spec, old)
 	}
 	switch {
 	case r.lead():
-	case old != nil && !old.Divided():
-		r.pool = old.pool
+	case r.Divided():
+		r.pool = b.pool(spec.RouteKey, backendPool, "") // no backend has this name: it stays empty
 	default:
-		r.pool = b.options.Registry.Draft(key)
+		r.pool = b.pool(spec.RouteKey, targetPool, spec.PoolKey)
 	}
+}
+
+// poolKey returns the RuleSpec.PoolKey that r, which is not divided, was made with.
+func (r *Route) poolKey() string {
+	_, name, _ := strings.Cut(r.pool.Key(), targetPool)
+	return name
 }
 
 // lead makes the first pool of the backends that of a divided route. False: there is none.
@@ -40,20 +57,14 @@ func (r *Route) lead() bool {
 	return false
 }
 
-// shares makes those of a spec, which has some.
-func (b *builder) shares(key string, spec *RuleSpec, old *Route) *shares {
+// shares returns the backends and mirrors of a spec that has some.
+func (b *builder) shares(spec *RuleSpec, old *Route) *shares {
 	s := &shares{}
-	pool := func(kind, own string) *balancer.Pool {
-		if p := old.poolOf(kind, own); p != nil {
-			return p
-		}
-		return b.options.Registry.Draft(key + kind + own)
-	}
 	weighted := 0
 	for i := range spec.Backends {
 		out := Backend{sharing: spec.Backends[i].sharing()}
 		if out.status == 0 {
-			out.pool = pool(backendPool, out.key)
+			out.pool = b.pool(spec.RouteKey, backendPool, out.key)
 		}
 		if out.weight > 0 {
 			weighted++
@@ -72,7 +83,7 @@ func (b *builder) shares(key string, spec *RuleSpec, old *Route) *shares {
 	}
 	for i := range spec.Mirrors {
 		out := Mirror{copying: spec.Mirrors[i].copying()}
-		out.route = mirrored(spec, pool(mirrorPool, out.key))
+		out.route = mirrored(spec, b.pool(spec.RouteKey, mirrorPool, out.key))
 		s.mirrors = append(s.mirrors, out)
 	}
 	return s
@@ -113,29 +124,12 @@ func (s *RuleSpec) mirror(key string) *MirrorSpec {
 	return nil
 }
 
-// poolOf returns the pool of a backend or mirror of r, which may be nil; nil if there is none.
-func (r *Route) poolOf(kind, key string) *balancer.Pool {
-	if r == nil || r.shares == nil {
-		return nil
-	}
-	if kind == mirrorPool {
-		for i := range r.shares.mirrors {
-			if m := &r.shares.mirrors[i]; m.key == key {
-				return m.route.pool
-			}
-		}
-		return nil
-	}
-	for i := range r.shares.backends {
-		if b := &r.shares.backends[i]; b.key == key {
-			return b.pool
-		}
-	}
-	return nil
-}
-
-// sharesAs reports whether r has the backends and mirrors of a spec, but for their pools.
+// sharesAs reports whether r has the backends, mirrors and pool names of a spec. The contents of the
+// pools may differ.
 func (r *Route) sharesAs(spec *RuleSpec) bool {
+	if len(spec.Backends) == 0 && !r.Divided() && r.poolKey() != spec.PoolKey {
+		return false
+	}
 	if r.shares == nil {
 		return len(spec.Backends) == 0 && len(spec.Mirrors) == 0
 	}
@@ -143,10 +137,10 @@ func (r *Route) sharesAs(spec *RuleSpec) bool {
 		slices.EqualFunc(r.shares.mirrors, spec.Mirrors, func(m Mirror, s MirrorSpec) bool { return m.copying == s.copying() })
 }
 
-// SameRoute reports whether two specs ask for the same but for what concerns their pools: how these choose, and their targets. Then
-// Refill is all that it takes to serve the other one.
+// SameRoute reports whether two specs differ in the contents of their pools at most: how these
+// choose, and their targets. Then Refill is sufficient to serve the other one.
 func (s *RuleSpec) SameRoute(o *RuleSpec) bool {
-	return s.served() == o.served() && s.Policy == o.Policy && s.Certificate.Equal(o.Certificate) && s.ClientAuth.equal(o.ClientAuth) &&
+	return s.PoolKey == o.PoolKey && s.served() == o.served() && s.Policy == o.Policy && s.Certificate.Equal(o.Certificate) && s.ClientAuth.equal(o.ClientAuth) &&
 		slices.EqualFunc(s.Backends, o.Backends, func(a, b BackendSpec) bool { return a.sharing() == b.sharing() }) &&
 		slices.EqualFunc(s.Mirrors, o.Mirrors, func(a, b MirrorSpec) bool { return a.copying() == b.copying() })
 }
@@ -192,18 +186,4 @@ func (r *Route) enter() {
 	if !r.lead() && !r.Divided() {
 		r.pool = r.pool.Enter()
 	}
-}
-
-// hasPool reports whether a pool of r, which may be nil, has a key that begins with that of r.
-func (r *Route) hasPool(key string) bool {
-	if r == nil {
-		return false
-	}
-	if _, own, ok := strings.Cut(key, backendPool); ok && r.poolOf(backendPool, own) != nil {
-		return true
-	}
-	if _, own, ok := strings.Cut(key, mirrorPool); ok && r.poolOf(mirrorPool, own) != nil {
-		return true
-	}
-	return !r.Divided() && r.pool.Key() == key
 }

@@ -3,8 +3,6 @@ package routing
 import (
 	"crypto/tls"
 	"hash/maphash"
-	"strconv"
-	"strings"
 
 	"turnout/balancer"
 	"turnout/internal/ratelimit"
@@ -158,23 +156,21 @@ func (t *Table) Route(key RouteKey) *Route {
 	return k.route
 }
 
-// HasPool reports whether a route of t has the pool of a key, see RouteKey.String.
-// It is what balancer.Registry.Sweep asks.
-func (t *Table) HasPool(key string) bool {
-	route, _, _ := strings.Cut(key, "#") // of a backend or mirror, see shares
-	namespace, rest, _ := strings.Cut(route, "/")
-	name, uid, _ := strings.Cut(rest, "/")
-	k := RouteKey{Namespace: namespace, Name: name, UID: uid}
-	if t.Route(k).hasPool(key) {
-		return true
+// Pools calls yield for the pools of all routes, those of mirrors included, until it returns false.
+// A pool that several routes share comes several times. balancer.Registry.Sweep ranges over it.
+func (t *Table) Pools(yield func(*balancer.Pool) bool) {
+	for r := range t.Routes {
+		for p := range r.Pools {
+			if !yield(p) {
+				return
+			}
+		}
+		for i := range r.Mirrors() {
+			if !yield(r.Mirrors()[i].Pool()) {
+				return
+			}
+		}
 	}
-	i := strings.LastIndexByte(uid, '/')
-	n, err := strconv.Atoi(uid[i+1:])
-	if i < 0 || err != nil {
-		return false
-	}
-	k.UID, k.Rule = uid[:i], n
-	return n > 0 && t.Route(k).hasPool(key)
 }
 
 // keyed returns the route of a key and its place. t may be nil.

@@ -73,8 +73,8 @@ func StreamRoute[R any](rules []R, backends func(*R) []gatewayv1.BackendRef, pla
 	return s
 }
 
-// rule counts a rule with its pools. At each place each match is a rule of the table with a pool
-// for each backend and mirror. A rule without a match counts as one.
+// rule counts a rule with its backends and mirrors. At each place each match is a rule of the table
+// with all of them. A rule without a match counts as one.
 func (s *Size) rule(matches, backends, places int) {
 	rules := max(matches, 1) * places
 	s.Rules += rules

@@ -11,7 +11,7 @@ type Size struct {
 	Conditions  int // conditions of these rules on methods, headers and query parameters
 	Expressions int // regular expressions
 	Compiled    int // bytes of these expressions, compiled
-	Backends    int // pools of backends and mirrors, one for each rule that has them
+	Backends    int // backends and mirrors of these rules
 	Routes      int // Routes that the rules of an Ingress are served as
 	Copied      int // bytes of text copied unchanged, such as annotations for each of these Routes
 	Text        int // bytes of header values, paths, origins and other text that is compiled
@@ -60,7 +60,7 @@ var limits = [...]struct {
 	{func(s *Size) int { return s.Rules }, "rules", MaxRules},
 	{func(s *Size) int { return s.Conditions }, "conditions", MaxConditions},
 	{func(s *Size) int { return s.Expressions }, "regular expressions", MaxExpressions},
-	{func(s *Size) int { return s.Backends }, "pools of servers", MaxBackends},
+	{func(s *Size) int { return s.Backends }, "backends of rules", MaxBackends},
 }
 
 // Check returns a message with the figure and the limit that s exceeds, "" if it exceeds none.

@@ -66,7 +66,7 @@ func TestFigureAndLimitAreNamed(t *testing.T) {
 		"expands to 81,920 rules, limit 4,096":                  HTTPRoute(route(128), 640, Exact),
 		"expands to 16,385 conditions, limit 16,384":            {Conditions: MaxConditions + 1},
 		"expands to 257 regular expressions, limit 256":         {Expressions: MaxExpressions + 1},
-		"expands to 16,385 pools of servers, limit 16,384":      {Backends: MaxBackends + 1},
+		"expands to 16,385 backends of rules, limit 16,384":     {Backends: MaxBackends + 1},
 		"expands to 7,341,056 bytes of memory, limit 7,340,032": {Rules: MaxRules, Backends: 2 * MaxRules, Conditions: 8},
 		"": {Rules: MaxRules, Backends: 2 * MaxRules},
 	} {

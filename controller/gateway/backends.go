@@ -172,9 +172,24 @@ func (s *servers) targets(to portProtocol, tls *balancer.TLS) []balancer.Target 
 	return made
 }
 
-// backendSpec is a backend as the table has it, for rules of a Gateway. sealed: TLS of clients passes through, and nothing is done to it.
+// poolKey returns the key of the pool of b for rules of a Gateway. It differs where targets do: rules
+// of a route with one key share a pool. Rules that pass TLS of clients through use no BackendTLSPolicy,
+// and with one the endpoints see the client certificate of the Gateway, if that has one.
+func (b *backend) poolKey(g *gateway, sealed bool) string {
+	switch {
+	case b.policy == nil:
+	case sealed:
+		return b.key + " (passthrough)"
+	case g.client != nil:
+		return b.key + " (Gateway " + g.key.String() + ")"
+	}
+	return b.key
+}
+
+// backendSpec returns the backend b of a route for the rules on a Gateway. sealed means that TLS of
+// clients passes through.
 func (j *Judge) backendSpec(r *route, g *gateway, b *backend, sealed bool) routing.BackendSpec {
-	spec := routing.BackendSpec{Key: b.key, Weight: b.weight, RequestActions: b.request, ResponseActions: b.answer, Pool: j.pool(r)}
+	spec := routing.BackendSpec{Key: b.poolKey(g, sealed), Weight: b.weight, RequestActions: b.request, ResponseActions: b.answer, Pool: j.pool(r)}
 	if b.reason != "" {
 		spec.Status = statusUnusable
 		return spec

@@ -7,8 +7,12 @@ import (
 	"turnout/routing"
 )
 
-// Rules returns what the table is to have of the route, which has a Spec: the rule of the spec, and one for each way to ask for the canary. They differ in
-// RouteKey.Rule, counted from 0, in what they ask of requests, and in their targets.
+// canaryPool is the routing.RuleSpec.PoolKey of the rules for the canary.
+const canaryPool = "canary"
+
+// Rules returns the rules of the route, which has a Spec: the rule of the spec, and one for each way
+// to request the canary. They differ in RouteKey.Rule, counted from 0, in their conditions and in
+// their targets. The rules for the canary share a pool.
 func (r *Result) Rules() []routing.RuleSpec {
 	first := r.Spec.Rule()
 	first.ClientAuth = r.clients
@@ -19,7 +23,7 @@ func (r *Result) Rules() []routing.RuleSpec {
 	}
 	for i, asked := range r.beside.asked {
 		rule := first
-		rule.RouteKey.Rule, rule.Targets = i+1, r.beside.canary.targets
+		rule.RouteKey.Rule, rule.PoolKey, rule.Targets = i+1, canaryPool, r.beside.canary.targets
 		rule.Match.Headers, rule.Match.Cookies = asked.Headers, asked.Cookies
 		rules = append(rules, rule)
 	}
@@ -30,7 +34,7 @@ func (r *Result) Rules() []routing.RuleSpec {
 func (r *Result) Fill(rule int, pool balancer.PoolConfig) routing.RuleSpec {
 	spec := routing.RuleSpec{Pool: pool, Targets: r.Targets, Mirrors: r.beside.mirrorSpecs(pool)}
 	if rule > 0 {
-		spec.Targets = nil
+		spec.PoolKey, spec.Targets = canaryPool, nil
 		if r.beside != nil && r.beside.canary != nil {
 			spec.Targets = r.beside.canary.targets
 		}

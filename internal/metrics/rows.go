@@ -37,6 +37,35 @@ type backend struct {
 	failed *[balancer.FailureReasons]uint64
 	now    int64
 	next   *backend // another rule of the object, nil = there is none
+	// owners are the rules that pools of an object with several rules are counted for; nil with one
+	// rule.
+	owners map[*balancer.Pool]*routing.Route
+}
+
+// pools yields the pools that are counted for a rule. Rules of an object share pools: each is counted
+// for the first rule that has it.
+func (b *backend) pools(yield func(*balancer.Pool) bool) {
+	for p := range b.Pools {
+		if b.owners != nil && b.owners[p] != b.Route {
+			continue
+		}
+		if !yield(p) {
+			return
+		}
+	}
+}
+
+// share finds the owners of the pools of an object, b being its first rule.
+func (b *backend) share() {
+	owners := make(map[*balancer.Pool]*routing.Route)
+	for rule := b; rule != nil; rule = rule.next {
+		rule.owners = owners
+		for p := range rule.Pools {
+			if owners[p] == nil {
+				owners[p] = rule.Route
+			}
+		}
+	}
 }
 
 // objectKey is what tells the series of two objects apart.
@@ -59,6 +88,11 @@ func backends(t *routing.Table) []backend {
 			other.Route, other.stats, head.Route, head.stats = head.Route, head.stats, r, stats
 		}
 		head.next = other
+	}
+	for i := range all {
+		if all[i].next != nil {
+			all[i].share()
+		}
 	}
 	return all
 }
@@ -105,7 +139,7 @@ func (b *backend) addPool(p *balancer.Pool) {
 
 // ejections is how often servers of a rule were ejected.
 func (b *backend) ejections(why balancer.EjectReason) (n uint64) {
-	for p := range b.Pools {
+	for p := range b.pools {
 		n += p.Ejections(why)
 	}
 	return n
@@ -195,7 +229,7 @@ func (c *collector) sum() tableSums {
 	sums.listed = c.listed(sums.backends)
 	for i := range sums.listed {
 		for b := &sums.listed[i]; b != nil; b = b.next {
-			for p := range b.Pools {
+			for p := range b.pools {
 				sums.servers += p.Len()
 			}
 		}
@@ -248,7 +282,7 @@ func makeRows(sums tableSums, at times) *rows {
 		b.plain = b.text.from(after)
 		for rule := b; rule != nil; rule = rule.next {
 			rule.now = at.now
-			for p := range rule.Pools {
+			for p := range rule.pools {
 				rule.addPool(p)
 			}
 		}
@@ -263,7 +297,7 @@ func makeRows(sums tableSums, at times) *rows {
 func (r *rows) addServers(b *backend, at times) {
 	first, n := len(r.servers), 0
 	for rule := b; rule != nil; rule = rule.next {
-		for p := range rule.Pools {
+		for p := range rule.pools {
 			n += p.Len()
 		}
 	}
@@ -273,7 +307,7 @@ func (r *rows) addServers(b *backend, at times) {
 	}
 	http := b.http()
 	for rule := b; rule != nil; rule = rule.next {
-		for pool := range rule.Pools {
+		for pool := range rule.pools {
 			for l := range pool.List {
 				s := serverRow{listed: l, traffic: &r.nothing, limit: pool.Limit(), weight: l.Weight, http: http, times: at, route: rule.Route}
 				if l.Server != nil {

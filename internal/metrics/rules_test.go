@@ -9,11 +9,13 @@ import (
 	"turnout/routing"
 )
 
-// TestRulesOfAnObjectShareSeries: each series is there once, with the sum of the rules; a scrape with two of one name would fail.
+// TestRulesOfAnObjectShareSeries checks that each series is there once, with the sum of the rules. The
+// pool that two rules share counts once. A scrape with two series of one name would fail.
 func TestRulesOfAnObjectShareSeries(t *testing.T) {
 	rule := func(n int, uid, host string, term routing.Termination, c *routing.CertificateSpec, limit int) routing.RuleSpec {
 		return routing.RuleSpec{
 			RouteKey: routing.RouteKey{Namespace: "ns", Name: "object", UID: uid, Rule: n}, Host: host, Termination: term, Certificate: c,
+			PoolKey: []string{"", "limited"}[limit],
 			Pool:    balancer.PoolConfig{Limit: limit},
 			Targets: []balancer.Target{{ID: "s", Addr: testaddr.Parse("10.0.0.1:8080"), Weight: 7, Pod: "pod", Service: "svc"}},
 		}
@@ -50,7 +52,7 @@ func TestRulesOfAnObjectShareSeries(t *testing.T) {
 		"haproxy_backend_current_sessions{" + object + "}": 0, "haproxy_backend_current_queue{" + object + "}": 0, "turnout_route_errors_total{namespace=ns,route=object}": 4,
 		"turnout_certificate_expiry_timestamp_seconds{namespace=ns,route=object}": 1000,
 		"haproxy_server_connections_total{" + server + "}":                        4, "haproxy_server_weight{" + server + "}": 7, "haproxy_server_up{" + server + "}": 1, "haproxy_server_current_queue{" + server + "}": 0,
-		"turnout_routes{termination=http}": 1, "turnout_routes{termination=edge}": 0, "haproxy_exporter_server_threshold{type=current}": 4,
+		"turnout_routes{termination=http}": 1, "turnout_routes{termination=edge}": 0, "haproxy_exporter_server_threshold{type=current}": 3,
 	} {
 		if v, ok := got[series]; !ok || v != want {
 			t.Errorf("%s is %v (%t), want %v", series, v, ok, want)

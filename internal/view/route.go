@@ -84,14 +84,15 @@ func (v *Viewer) fill(out *Route, of func(*routing.Route) bool) {
 	}
 	one.count(v.cfg.Now(), new(seenServers))
 	out.Line = one.Line
+	out.Queued = queued(one.rules)
 	seen := make(map[serverKey]int)
+	listed := make(map[*balancer.Pool]bool)
 	for _, r := range one.rules {
 		if out.Balance == "" && r.Pool() != nil {
 			out.Balance = r.Pool().Algorithm().String()
 		}
-		out.Queued += queued(r)
 		out.counted(r, v)
-		out.servers(r, seen)
+		out.servers(r, seen, listed)
 		if out.Gateway != nil {
 			out.rule(r)
 		}
@@ -116,20 +117,32 @@ func (r *Route) counted(in *routing.Route, v *Viewer) {
 	}
 }
 
-// queued is how many requests wait for a server of a route.
-func queued(r *routing.Route) (n int) {
-	for p := range r.Pools {
-		if p.Limit() > 0 {
-			n += p.Queue().Length
+// queued returns the number of requests that wait for a server of the rules of an object. A pool that
+// rules share counts once.
+func queued(rules []*routing.Route) (n int) {
+	seen := make(map[*balancer.Pool]bool)
+	for _, r := range rules {
+		for p := range r.Pools {
+			if p.Limit() > 0 && !seen[p] {
+				seen[p] = true
+				n += p.Queue().Length
+			}
 		}
 	}
 	return n
 }
 
-// servers lists those of a route, of which each gets a share of those requests that its backend gets.
-func (r *Route) servers(in *routing.Route, seen map[serverKey]int) {
+// servers lists the servers of a rule, each with its share of the requests of its backend. A pool that
+// is listed for another rule already is not listed again.
+func (r *Route) servers(in *routing.Route, seen map[serverKey]int, listed map[*balancer.Pool]bool) {
+	list := func(p *balancer.Pool, share float64) {
+		if !listed[p] {
+			listed[p] = true
+			r.pool(p, share, seen)
+		}
+	}
 	if !in.Divided() {
-		r.pool(in.Pool(), 1, seen)
+		list(in.Pool(), 1)
 		return
 	}
 	weights := 0
@@ -138,7 +151,7 @@ func (r *Route) servers(in *routing.Route, seen map[serverKey]int) {
 	}
 	for b := range in.Backends {
 		if p := b.Pool(); p != nil {
-			r.pool(p, float64(b.Weight())/float64(max(weights, 1)), seen)
+			list(p, float64(b.Weight())/float64(max(weights, 1)))
 		}
 	}
 }

@@ -305,8 +305,8 @@ func page(all []listed, s Search, measured map[uint32]*traffic.Histogram) Page {
 	})
 	p := Page{Total: len(all), Offset: min(s.Offset, len(all)), Lines: []Line{}}
 	for _, l := range all[p.Offset:min(p.Offset+cmp.Or(s.Limit, usualOnPage), len(all))] {
+		l.Queued = queued(l.rules)
 		for _, r := range l.rules {
-			l.Queued += queued(r)
 			if c := r.Counted(); c != nil && c.Followed.Load() != 0 {
 				l.P99 = max(l.P99, quantile(measured[c.Followed.Load()], 0.99))
 			}

@@ -28,7 +28,7 @@ func TestRulesChooseByTheWholeRequest(t *testing.T) {
 		pod := r.pod(n, always(ok("rule by "+name)))
 		table, _ = table.ApplyRules([]routing.RuleSpec{{
 			RouteKey: routing.RouteKey{Namespace: "ns", Name: "rules", UID: "u", Rule: n}, Host: "app.test", Match: m, Policy: r.Specs[0].Policy,
-			Targets: []balancer.Target{{ID: name, Addr: testaddr.Of(pod.Addr), Weight: 1}},
+			PoolKey: name, Targets: []balancer.Target{{ID: name, Addr: testaddr.Of(pod.Addr), Weight: 1}},
 		}}, nil)
 	}
 	r.Store.Publish(table)

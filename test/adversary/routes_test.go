@@ -126,7 +126,7 @@ func (w *world) compile(specs []routing.RouteSpec) {
 		w.t.Fatalf("rejected: %v", rejected)
 	}
 	w.store.Publish(table)
-	w.registry.Sweep(table.HasPool)
+	w.registry.Sweep(table.Pools)
 }
 
 // change changes the table, again and again: endpoints come and go, routes are deleted and made again.
