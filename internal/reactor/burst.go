@@ -20,11 +20,12 @@ const (
 type burst struct {
 	entries int
 	began   int64 // at the first check
+	long    bool  // each entry may take long: the time is checked after each
 }
 
 // more reports whether the iteration may handle one more entry, which it counts.
 func (b *burst) more(l *Loop) bool {
-	if b.entries > 0 && b.entries%burstCheck == 0 && b.over(l) {
+	if b.entries > 0 && (b.long || b.entries%burstCheck == 0) && b.over(l) {
 		return false
 	}
 	b.entries++
@@ -100,6 +101,7 @@ type Backlog struct {
 	loop   *Loop
 	step   func() (more bool)
 	posted bool // the next burst is on its way
+	runs   bool
 }
 
 // NewBacklog returns the Backlog of a queue. step handles one entry, which it removes from the queue
@@ -108,11 +110,13 @@ type Backlog struct {
 func (l *Loop) NewBacklog(step func() (more bool)) *Backlog { return &Backlog{loop: l, step: step} }
 
 // Run handles entries until the queue is empty: a burst at once, and others in later iterations. A
-// call while others are to come does nothing.
+// call while others are to come, or from inside step, does nothing.
 func (b *Backlog) Run() {
-	if b.posted {
+	if b.posted || b.runs {
 		return
 	}
+	b.runs = true
+	defer func() { b.runs = false }()
 	l, share := b.loop, burst{}
 	for share.more(l) {
 		if !b.one() {

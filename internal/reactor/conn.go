@@ -224,6 +224,9 @@ func (c *Conn) pause(how flags) {
 	}
 }
 
+// Closing reports that the connection has ended, or is about to, even if Closed was not called yet.
+func (c *Conn) Closing() bool { return c.state > stateOpen }
+
 // Paused says whether Pause was called after the last Resume.
 func (c *Conn) Paused() bool { return c.flags&flagPaused != 0 }
 

@@ -126,18 +126,20 @@ func (l *Loop) relieve(target int64) {
 	slices.SortFunc(g.stuck, func(a, b holder) int {
 		return cmp.Or(cmp.Compare(g.sources[b.from], g.sources[a.from]), a.from.Compare(b.from), cmp.Compare(b.held, a.held))
 	})
-	freed, most := int64(0), g.counted()
-	for _, h := range g.stuck {
-		if most-freed <= target {
-			break
+	excess, n := g.counted()-target, 0
+	for ; n < len(g.stuck) && excess > 0; n++ {
+		excess -= g.stuck[n].held
+	}
+	InBursts(l, slices.Clone(g.stuck[:n]), func(h holder) {
+		if h.c.state == stateDead || h.c.heldForPeer() == 0 {
+			return
 		}
 		g.shed.Add(1)
 		h.c.kill(ErrHeld, true)
-		freed += h.held
 		if shed := l.cfg.Shed; shed != nil {
 			shed()
 		}
-	}
+	})
 	clear(g.stuck)
 	g.stuck = g.stuck[:0]
 	clear(g.sources)

@@ -31,8 +31,8 @@ type Config struct {
 	HeldBytes int
 	// Shed is called on the loop for each Conn that ends with ErrHeld; nil = nobody is notified.
 	Shed func()
-	// Deferred is called on the loop when an iteration has handled its share of a queue: of due timers, closings, posted
-	// functions, ready Conns or a Backlog. nil = none.
+	// Deferred is called on the loop when an iteration has handled its share of a queue: of due
+	// timers, closings, posted functions, ready Conns or a Backlog. It may be nil.
 	Deferred func()
 	// Budget bounds the connections of all loops it is given to; nil = no bound.
 	Budget *Budget
@@ -295,7 +295,8 @@ func (l *Loop) catchUp() error {
 
 // idle says that nothing is to be done before the next event, mail or timer.
 func (l *Loop) idle() bool {
-	return l.ready.len()+len(l.dirty)+l.dead.len()+l.over.len()+len(l.atEnd)+l.yielded.len() == 0 && l.low.empty() && l.mail.empty()
+	waiting := l.ready.len() + len(l.dirty) + l.dead.len() + l.over.len() + len(l.atEnd) + l.yielded.len()
+	return waiting == 0 && l.low.empty() && l.mail.empty()
 }
 
 // nextTimer is when the wheel wants an iteration at the latest.
@@ -368,7 +369,7 @@ func (l *Loop) slice() {
 func (l *Loop) finish() {
 	l.send()
 	if l.over.len()+l.dead.len() > 0 {
-		l.deliverClosed(new(burst))
+		l.deliverClosed(&burst{long: true}) // a session may end with many streams
 		l.flushDirty()
 	}
 }

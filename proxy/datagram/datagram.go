@@ -72,7 +72,8 @@ type Sessions struct {
 	all    list.List[session]             // the longest silent first
 	owned  map[string]*list.List[session] // those of each namespace, in the same order
 	places share.Pool
-	timer  *reactor.Timer
+	silent *reactor.Backlog // ends sessions that were silent for too long
+	timer  *reactor.Timer   // runs silent
 	stats  Stats
 }
 
@@ -95,7 +96,8 @@ func New(cfg Config) (*Sessions, error) {
 		cfg.Most = defaultMost
 	}
 	ss := &Sessions{cfg: cfg, byKey: make(map[key]*session), owned: make(map[string]*list.List[session]), places: share.NewPool(cfg.Most)}
-	ss.timer = cfg.Loop.NewRecoveringTimer(ss.expire)
+	ss.silent = cfg.Loop.NewBacklog(ss.expireNext)
+	ss.timer = cfg.Loop.NewRecoveringTimer(ss.silent.Run)
 	return ss, nil
 }
 
@@ -195,33 +197,36 @@ func (ss *Sessions) makePlace(owner string) bool {
 	return true
 }
 
-// EndPort ends the sessions of a port, whose socket is closed.
+// EndPort ends the sessions of a port, whose socket is closed, in bursts.
 func (ss *Sessions) EndPort(port string) {
-	for s := ss.all.First(); s != nil; {
-		next := s.node.Next()
+	var all []*session
+	for s := ss.all.First(); s != nil; s = s.node.Next() {
 		if s.port == port {
-			s.end()
+			all = append(all, s)
 		}
-		s = next
 	}
+	reactor.InBursts(ss.cfg.Loop, all, (*session).end)
 }
 
 // Drain ends sessions as soon as they are silent for a moment.
 func (ss *Sessions) Drain() {
 	ss.cfg.Idle = min(ss.cfg.Idle, drainIdle)
-	ss.expire()
+	ss.silent.Run()
 }
 
-// expire ends sessions that were silent for too long.
-func (ss *Sessions) expire() {
-	now := ss.cfg.Loop.Now()
-	for s := ss.all.First(); s != nil; s = ss.all.First() {
-		if left := ss.cfg.Idle - time.Duration(now-s.last); left > 0 {
-			ss.timer.Reset(left)
-			return
-		}
-		s.end()
+// expireNext ends the session that was silent for longest, if that was too long. Otherwise it sets the
+// timer.
+func (ss *Sessions) expireNext() (more bool) {
+	s := ss.all.First()
+	if s == nil {
+		return false
 	}
+	if left := ss.cfg.Idle - time.Duration(ss.cfg.Loop.Now()-s.last); left > 0 {
+		ss.timer.Reset(left)
+		return false
+	}
+	s.end()
+	return true
 }
 
 // refused says that nobody receives what is sent to an endpoint.

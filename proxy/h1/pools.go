@@ -113,7 +113,7 @@ func (ps *Pools) pool(e *balancer.Endpoint) *pool {
 		return p
 	}
 	if p != nil {
-		p.closeIdle()
+		ps.closeIdle(p)
 	}
 	p = &pool{endpoint: e}
 	ps.byID[id] = p
@@ -135,16 +135,20 @@ func (ps *Pools) Idle() int {
 func (ps *Pools) Close() {
 	for _, p := range ps.byID {
 		if p != nil {
-			p.closeIdle()
+			ps.closeIdle(p)
 		}
 	}
 }
 
-func (p *pool) closeIdle() {
-	for _, cc := range p.idle {
-		cc.shut()
-	}
+// closeIdle closes the idle connections of a pool, in bursts. They are not used any more.
+func (ps *Pools) closeIdle(p *pool) {
+	idle := p.idle
 	p.idle = nil
+	reactor.InBursts(ps.cfg.Loop, idle, func(cc *clientConn) {
+		if cc.state == clientIdle {
+			cc.shut()
+		}
+	})
 }
 
 // give takes a connection back; false when it is to be closed instead.

@@ -2,6 +2,7 @@ package h1
 
 import (
 	"errors"
+	"slices"
 
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
@@ -95,20 +96,19 @@ func (s *Server) Open(secure bool) int64 { return s.conns.Open(secure) }
 // their response, also those whose first request is still to come. done is called on the loop when
 // none is left. Tunnels are not counted.
 func (s *Server) Drain(keepIdle bool, done func()) {
-	s.conns.Drain(func(sc *serverConn) {
-		if !keepIdle {
-			sc.endIdle()
-		}
-	}, done)
+	s.conns.Drain(done)
+	if !keepIdle {
+		reactor.InBursts(s.loop, slices.Collect(s.conns.All), (*serverConn).endIdle)
+	}
 }
 
 // PortClosed treats the connections that are retired, see reactor.Conn.Retired, as Drain does all: those that are idle end.
 func (s *Server) PortClosed() {
-	for sc := range s.conns.All {
+	reactor.InBursts(s.loop, slices.Collect(s.conns.All), func(sc *serverConn) {
 		if sc.c.Retired() {
 			sc.endIdle()
 		}
-	}
+	})
 }
 
 // endIdle closes a connection on which an answer was the last.

@@ -71,7 +71,7 @@ func (p *pool) pickConn(since uint64, body bool) *clientConn {
 
 // takes says that a new stream on the connection may be answered.
 func (cc *clientConn) takes() bool {
-	return cc.state == clientReady && !cc.private && !cc.silent && cc.session.Room() > 0 && !cc.c.Congested() && !cc.worn()
+	return cc.state == clientReady && !cc.c.Closing() && !cc.private && !cc.silent && cc.session.Room() > 0 && !cc.c.Congested() && !cc.worn()
 }
 
 // spared says that new streams are better off elsewhere.

@@ -219,12 +219,6 @@ func (cc *clientConn) Closed(_ *reactor.Conn, why error) {
 func (cc *clientConn) refused(f proxy.Fault, err error) {
 	cc.gone()
 	cc.c.CloseNow(false)
-	cc.pool.failed(func(ex *proxy.Exchange) {
-		if err != nil {
-			ex.UpstreamInsecure(err)
-		} else {
-			ex.UpstreamFault(f)
-		}
-	})
+	cc.pool.failed(f, err)
 	cc.pool.serve()
 }

@@ -7,6 +7,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/bound"
+	"turnout/internal/list"
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
 	"turnout/internal/wire/framing"
@@ -46,11 +47,13 @@ type PoolsConfig struct {
 // what it turned out to be; what the last one turned out to be only says how many to open for requests that come together:
 // one for many while HTTP/2 may come of it, one for each otherwise.
 type Pools struct {
-	cfg     PoolsConfig
-	session h2session.Config
-	byID    []*pool // by Endpoint.ID
-	waiting map[*proxy.Exchange]*waiter
-	free    spare.List[clientStream]
+	cfg      PoolsConfig
+	session  h2session.Config
+	byID     []*pool // by Endpoint.ID
+	waiting  map[*proxy.Exchange]*waiter
+	failing  list.List[waiter] // given up, and not notified yet
+	failures *reactor.Backlog  // notifies them
+	free     spare.List[clientStream]
 }
 
 // Configure replaces ConnectTimeout, and AckTimeout by what follows from it, for what is waited for from now on; 0 is the default.
@@ -103,6 +106,7 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	cfg.Loop.OnTrim(ps.free.Trim)
 	cfg.Loop.OnTrim(ps.session.Buffers.Trim)
 	cfg.Loop.CountHeld(reactor.HeldStreams, ps.session.Buffers.Lent)
+	ps.failures = cfg.Loop.NewBacklog(ps.failNext)
 	return ps, nil
 }
 

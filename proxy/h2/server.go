@@ -2,6 +2,7 @@ package h2
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"turnout/internal/bound"
@@ -68,20 +69,26 @@ const goAwayTime = time.Second
 
 // Drain closes idle connections at once and the others after their last stream, telling them so; done is called on the
 // loop when none is left.
-func (s *Server) Drain(done func()) { s.conns.Drain((*serverConn).leave, done) }
+func (s *Server) Drain(done func()) {
+	s.conns.Drain(done)
+	reactor.InBursts(s.loop, slices.Collect(s.conns.All), (*serverConn).leave)
+}
 
 // PortClosed treats the connections that are retired, see reactor.Conn.Retired, as Drain does all: idle ones end, others after their last stream.
 func (s *Server) PortClosed() {
-	for sc := range s.conns.All {
+	reactor.InBursts(s.loop, slices.Collect(s.conns.All), func(sc *serverConn) {
 		if sc.c.Retired() && !sc.warned {
 			sc.leave()
 		}
-	}
+	})
 }
 
 // leave tells the client to open no more streams. Those that are on their way are served.
 func (sc *serverConn) leave() {
 	defer sc.c.Recover() // the others are notified too
+	if sc.gone {
+		return
+	}
 	sc.warned = true
 	sc.session.Shutdown()
 	sc.timer.Reset(goAwayTime)

@@ -27,6 +27,9 @@ type waiter struct {
 	since uint64 // serial of the first connection that will do
 	at    int64  // when it began to wait
 	kind  waitKind
+
+	fault    proxy.Fault // that it fails with, once given up
+	insecure error       // the same, if there is no TLS
 }
 
 // waiters holds the waiting requests of a pool by kind, each kind in order of arrival. If no
@@ -164,20 +167,41 @@ func (p *pool) pickUnused() *clientConn {
 	return nil
 }
 
-// failed tells those for whom a connection was opened that it did not come about: all, if there is no other.
-func (p *pool) failed(tell func(ex *proxy.Exchange)) {
+// failed gives up the requests for which a connection was opened that did not come about: all, if
+// there is no other.
+func (p *pool) failed(f proxy.Fault, err error) {
 	n := p.waiters.count()
 	if len(p.conns) > 0 {
 		n = min(n, p.share())
 	}
 	for range n {
-		w := p.waiters.first()
-		if w == nil {
-			return
+		if w := p.waiters.first(); w != nil {
+			p.giveUp(w, f, err)
 		}
-		p.leave(w)
-		tell(w.ex)
 	}
+	p.ps.failures.Run()
+}
+
+// giveUp takes w from the waiting requests. Pools.failures notifies it. A non-nil err means that the
+// connection has no TLS, and why; otherwise f says what failed.
+func (p *pool) giveUp(w *waiter, f proxy.Fault, err error) {
+	w.fault, w.insecure = f, err
+	p.ps.failing.Push(&w.node, w)
+}
+
+// failNext notifies the oldest of the requests that were given up.
+func (ps *Pools) failNext() (more bool) {
+	w := ps.failing.First()
+	if w == nil {
+		return false
+	}
+	w.p.leave(w)
+	if w.insecure != nil {
+		w.ex.UpstreamInsecure(w.insecure)
+	} else {
+		w.ex.UpstreamFault(w.fault)
+	}
+	return true
 }
 
 // patience is how long a request waits for a stream. Connections that are being set up have times of their own.
@@ -214,8 +238,8 @@ func (p *pool) tick() time.Duration { return p.ps.cfg.ConnectTimeout / 4 }
 func (p *pool) expire() {
 	patience := int64(p.patience())
 	for w := p.waiters.first(); w != nil && p.ps.cfg.Loop.Now()-w.at >= patience; w = p.waiters.first() {
-		p.leave(w)
-		w.ex.UpstreamFault(proxy.FaultConnect)
+		p.giveUp(w, proxy.FaultConnect, nil)
 	}
+	p.ps.failures.Run()
 	p.serve()
 }

@@ -62,12 +62,9 @@ func (r *Register[T, P]) Open(secure bool) int64 { return r.open[index(secure)].
 // Draining reports that Drain was called.
 func (r *Register[T, P]) Draining() bool { return r.draining }
 
-// Drain calls end, which may remove it, for every connection, and done when none is left.
-func (r *Register[T, P]) Drain(end func(c P), done func()) {
+// Drain calls done when no connection is left. The server ends the connections.
+func (r *Register[T, P]) Drain(done func()) {
 	r.draining, r.drained = true, done
-	for c := range r.All {
-		end(c)
-	}
 	r.left()
 }
 
