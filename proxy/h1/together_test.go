@@ -55,3 +55,39 @@ func TestDeadlinesThatFallTogether(t *testing.T) {
 	}
 	r.wantQuiet()
 }
+
+// TestIdleConnectionsThatCloseTogether: the idle connections of a pool close at once. The request of
+// another client is answered after a small part of them.
+func TestIdleConnectionsThatCloseTogether(t *testing.T) {
+	const idle, most = 2_000, 1_000
+	r := newRig(t)
+	busy, other := r.pod(1, always("")), r.pod(2, always(ok("other")))
+	r.route("app", "app.test", nil, busy.Addr)
+	r.route("other", "other.test", nil, other.Addr)
+	neighbour := r.net.Connect(frontAddr)
+	for range idle {
+		r.net.Connect(frontAddr).Write([]byte(get))
+	}
+	r.net.Run()
+	for _, c := range busy.Conns {
+		c.Write([]byte(ok("done")))
+	}
+	r.net.Run()
+	if n := r.pools.Idle(); n != idle {
+		t.Fatalf("%d connections are idle", n)
+	}
+	closed, answeredAfter := 0, -1
+	for _, c := range busy.Conns {
+		c.OnEOF = func(*memnet.Peer) {
+			if closed++; closed == 1 {
+				neighbour.Write([]byte(otherGet))
+			}
+		}
+	}
+	neighbour.OnData = func(*memnet.Peer) { answeredAfter = closed }
+	r.loop.Post(r.pools.Close)
+	r.net.Run()
+	if closed != idle || answeredAfter < 1 || answeredAfter > most {
+		t.Errorf("another client was answered after %d of %d closings", answeredAfter, closed)
+	}
+}
