@@ -102,6 +102,7 @@ type Backlog struct {
 	step   func() (more bool)
 	posted bool // the next burst is on its way
 	runs   bool
+	empty  bool // as step has reported
 }
 
 // NewBacklog returns the Backlog of a queue. step handles one entry, which it removes from the queue
@@ -118,8 +119,8 @@ func (b *Backlog) Run() {
 	b.runs = true
 	defer func() { b.runs = false }()
 	l, share := b.loop, burst{}
-	for share.more(l) {
-		if !b.one() {
+	for b.empty = false; share.more(l); {
+		if b.one(); b.empty {
 			return
 		}
 	}
@@ -130,11 +131,10 @@ func (b *Backlog) Run() {
 	})
 }
 
-// one handles an entry.
-func (b *Backlog) one() (more bool) {
+// one handles an entry. After a panic of step, the queue does not count as empty.
+func (b *Backlog) one() {
 	defer b.loop.recovering.Recover()
-	more = true
-	return b.step()
+	b.empty = !b.step()
 }
 
 // InBursts calls each for all in their order: for a burst at once, and for others in later
