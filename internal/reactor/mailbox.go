@@ -9,6 +9,7 @@ import (
 type mailbox struct {
 	mu     sync.Mutex
 	queue  []call
+	posted atomic.Bool // queue is not empty
 	closed bool
 	opened []call      // the loop's: taken from queue, the oldest first
 	done   int         // of those, how many were run
@@ -21,12 +22,13 @@ func (m *mailbox) putCall(k call) (ok, wake bool) {
 	ok = !m.closed
 	if ok {
 		m.queue = append(m.queue, k)
+		m.posted.Store(true)
 	}
 	m.mu.Unlock()
 	return ok, ok && m.asleep.Load() && m.asleep.CompareAndSwap(true, false)
 }
 
-// sleep announces that the loop is about to wait. It says false when there is mail already.
+// sleep announces that the loop is about to wait. It returns false if there is mail already.
 func (m *mailbox) sleep() bool {
 	m.asleep.Store(true)
 	return m.empty()
@@ -34,31 +36,27 @@ func (m *mailbox) sleep() bool {
 
 func (m *mailbox) awake() { m.asleep.Store(false) }
 
-func (m *mailbox) empty() bool {
-	if m.left() > 0 {
-		return false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.queue) == 0
-}
+func (m *mailbox) empty() bool { return m.left() == 0 && !m.posted.Load() }
 
 // open returns how many functions next may return before open is called again: those that an earlier
 // call has left, or else what was posted since. It is called on the loop.
 func (m *mailbox) open() int {
-	if m.left() > 0 {
-		return m.left()
+	if m.left() == 0 && m.posted.Load() {
+		m.fetch()
+	}
+	return m.left()
+}
+
+// fetch takes what was posted. Nothing is left of what was taken before.
+func (m *mailbox) fetch() {
+	spare := m.opened[:0]
+	if cap(spare) > maxSpareMail {
+		spare = nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.queue) > 0 {
-		spare := m.opened[:0]
-		if cap(spare) > maxSpareMail {
-			spare = nil
-		}
-		m.opened, m.queue, m.done = m.queue, spare, 0
-	}
-	return m.left()
+	m.opened, m.queue, m.done = m.queue, spare, 0
+	m.posted.Store(false)
 }
 
 // maxSpareMail is the length of the longest list that is kept for further functions.
