@@ -15,8 +15,41 @@ import (
 	"turnout/routing/rewrite"
 )
 
-// requestTime is the longest time that an event loop may take for one request, see work.Request.
-const requestTime = time.Millisecond
+// requestTime is the longest time that an event loop may take for one request, see work.Request, on
+// a machine that takes referenceTime for reference.
+const (
+	requestTime   = time.Millisecond
+	referenceTime = 600 * time.Microsecond
+)
+
+// reference is a computation of the kind that rules cause: it compares, branches and copies bytes.
+func reference(text, to []byte) (n int) {
+	for range 32 {
+		for i, c := range text {
+			if 'A' <= c && c <= 'Z' {
+				c |= 0x20
+			}
+			if to[i] = c; c == ',' {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// allowance returns requestTime for this machine as it is now. It is longer than requestTime if the
+// machine is slower than the one of referenceTime.
+func allowance() time.Duration {
+	text := []byte(strings.Repeat("A field, with Words. ", headBytes/21))
+	to := make([]byte, len(text))
+	best := time.Hour
+	for range 20 {
+		began := time.Now()
+		reference(text, to)
+		best = min(best, time.Since(began))
+	}
+	return max(requestTime, time.Duration(float64(requestTime)*float64(best)/float64(referenceTime)))
+}
 
 // headBytes is the size of the heads of costly messages, the default of --buf-size.
 const headBytes = 32 << 10
@@ -131,7 +164,7 @@ func (c *conversation) measure(r *rig, times int) (time.Duration, Reason) {
 
 // TestWorkOfARequestIsBounded searches for legal objects and messages whose rules take an event
 // loop longest, from the head of the request to the trailers of its response. None takes longer than
-// requestTime. It is not for the race detector, which multiplies times.
+// requestTime, or its equivalent on a slower machine. The race detector multiplies times.
 func TestWorkOfARequestIsBounded(t *testing.T) {
 	rounds := 200
 	if testing.Short() {
@@ -147,14 +180,15 @@ func TestWorkOfARequestIsBounded(t *testing.T) {
 		r.store.Publish(table)
 		c := s.conversation()
 		took, reason := c.measure(r, 3)
-		for i := 0; took > requestTime && i < 20; i++ { // what disturbed the first measurement is over
+		most := requestTime
+		for i := 0; took > most && i < 20; i++ { // another process may have disturbed the measurement
 			again, _ := c.measure(r, 10)
-			took = min(took, again)
+			took, most = min(took, again), allowance()
 		}
 		switch reasons[reason]++; {
 		case reason != ReasonOK && reason != ReasonMatchWork && reason != ReasonRewrite:
 			t.Errorf("seed %d: the request ends with %v", seed, reason)
-		case took > requestTime:
+		case took > most:
 			t.Errorf("seed %d: the request takes %v and ends with %v", seed, took, reason)
 		}
 		worst = max(worst, took)
