@@ -59,8 +59,8 @@ func (c *choices) activate(weights []uint32) {
 	}
 }
 
-// hashesOf returns a function from places in the roster to the hashes of identities. It is called in
-// the order of places. Hashes are computed once for a roster; later choices copy them.
+// hashesOf returns a function from places in the roster to the hashes of identities. It is called
+// in the order of places. Hashes are computed once for a roster; later choices copy them.
 func hashesOf(ro *roster) func(place int) uint64 {
 	if ro.all == nil {
 		return func(place int) uint64 { return hashString(ro.members[place].id()) }

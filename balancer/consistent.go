@@ -62,8 +62,8 @@ func (c *choices) rendezvous(hash uint64, skip int) int {
 		return best
 	}
 	// ln(u)/weight with u uniform in (0,1): the greatest belongs to server i with probability
-	// weight/total. Of neighbours of one weight, as the endpoints of a service are, the greatest u has
-	// the greatest score, and only that one needs the logarithm.
+	// weight/total. Of neighbours of one weight, as the endpoints of a service are, the greatest u
+	// has the greatest score, and only that one needs the logarithm.
 	most := math.Inf(-1)
 	for i := 0; i < len(c.active); {
 		run, weight, draw := -1, c.active[i].weight, uint64(0)

@@ -7,7 +7,8 @@
 //
 // Thousands of routes may lead to the same pods. So a set has little state of its own. Pools with
 // equal targets share a roster, which holds what follows from the targets. Pools of a roster with
-// equal checks share a group. A Server, the counters of one target in one pool, is made on first use.
+// equal checks share a group. A Server, the counters of one target in one pool, is made on first
+// use.
 //
 // Update replaces the set of a pool. Servers that stay keep their object, their
 // counters and their place in the round robin; requests that run keep their lease.

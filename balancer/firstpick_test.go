@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// firstPicks calls do for pools of n servers of every kind whose first Pick differs, with that Pick.
+// firstPicks calls do for pools of n servers of every kind whose first Pick differs, with that
+// Pick.
 func firstPicks(n int, do func(name string, made func() *Pool, in Pick)) {
 	uniform, weighted := equal(n), equal(n)
 	for i := range weighted {
@@ -33,8 +34,8 @@ func firstPicks(n int, do func(name string, made func() *Pool, in Pick)) {
 	}
 }
 
-// BenchmarkFirstPick measures the first Pick of a large pool as ns/first: the time that an event loop
-// loses to state that is made on first use. Its ns/op include the making of the pool.
+// BenchmarkFirstPick measures the first Pick of a large pool as ns/first: the time that an event
+// loop loses to state that is made on first use. Its ns/op include the making of the pool.
 func BenchmarkFirstPick(b *testing.B) {
 	for _, n := range []int{1000, 10000} {
 		firstPicks(n, func(name string, made func() *Pool, in Pick) {

@@ -15,7 +15,8 @@ type PoolConfig struct {
 	Namespace string
 	Limit     int // requests that each server may have at a time; <= 0 = any number
 	// Scope makes Limit hold for an endpoint in all pools of one scope together; "" = in each pool.
-	// Several pools of a route may have the same endpoint, such as the main pool and that of a canary.
+	// Several pools of a route may have the same endpoint, such as the main pool and that of a
+	// canary.
 	Scope string
 
 	// Check is how often the servers are checked, if more than one has a weight; 0 = never.

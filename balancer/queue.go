@@ -291,8 +291,8 @@ func (p *Pool) admit(s *Server) *Waiter {
 	return w
 }
 
-// replace changes the set, and makes its tree if servers have requests: otherwise the next Pick would
-// visit all servers. Registry.mu is held, and the queue is locked if there is one.
+// replace changes the set, and makes its tree if servers have requests: otherwise the next Pick
+// would visit all servers. Registry.mu is held, and the queue is locked if there is one.
 func (p *Pool) replace(old, next *set) {
 	if old.slots != next.slots {
 		p.left(old.slots.move(next.slots))

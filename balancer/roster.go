@@ -67,8 +67,8 @@ func (x *rosterIndex) home(c *cookie) int {
 	return int(maphash.Bytes(x.seed, c[:])) & (len(x.slots) - 1)
 }
 
-// find returns the place in the roster of the member m, or with a nil m the place of the member with
-// cookie c, -1 if there is none. c is the cookie of m.
+// find returns the place in the roster of the member m, or with a nil m the place of the member
+// with cookie c, -1 if there is none. c is the cookie of m.
 func (ro *roster) find(c *cookie, m *member) int {
 	x := ro.index
 	if x == nil {

@@ -5,13 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// tree finds the least loaded of many servers. It is a tournament: a node holds the least load below
-// it and the total weight of the servers with that load. A caller that changes the load of a server
-// updates the nodes above it, from below. Each is computed from its children and stored by
+// tree finds the least loaded of many servers. It is a tournament: a node holds the least load
+// below it and the total weight of the servers with that load. A caller that changes the load of a
+// server updates the nodes above it, from below. Each is computed from its children and stored by
 // compare-and-swap, at most twice: if both fail, another caller has computed it after the change.
 // So no caller waits, and a change costs a step per level, less where a node stays as it is.
 //
-// A version in each node prevents a value of old children from replacing the same value of new ones.
+// A version in each node prevents a value of old children from replacing the same value of new
+// ones.
 //
 // A node that was never stored is 0 and counts as that of idle servers, which follows from their
 // weights. So an event loop makes a tree in the time that its memory takes, whatever the number of
@@ -139,9 +140,9 @@ func (t *tree) refresh(i int) bool {
 // hasTree reports that the algorithm of the set needs the tree of loads.
 func (s *set) hasTree() bool { return s.algorithm == LeastConn && len(s.active) >= treeFrom }
 
-// loads returns the tree of the set, made if there is none yet. Pool.replace makes the tree of a set
-// that follows one with servers. So only the servers that other event loops make at this moment can
-// have requests here.
+// loads returns the tree of the set, made if there is none yet. Pool.replace makes the tree of a
+// set that follows one with servers. So only the servers that other event loops make at this moment
+// can have requests here.
 func (s *set) loads() *tree {
 	t := s.tree.Load()
 	if t == nil {

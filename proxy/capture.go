@@ -110,8 +110,8 @@ func (ex *Exchange) captureResponse(h *Head) {
 	}
 }
 
-// captureField keeps the last field of a name, nothing if it takes more work than the request can do
-// without.
+// captureField keeps the last field of a name, nothing if it takes more work than the request can
+// do without.
 func (ex *Exchange) captureField(i int, c *Capture, h *Head) {
 	if !ex.spare(work.Fields(len(h.Fields))) {
 		return

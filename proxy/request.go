@@ -26,9 +26,9 @@ import (
 //	unique id
 //	X-Forwarded-For, unless it replaced the client's: no action can touch it
 //
-// It returns the sticky cookie's value, nil without one, and why the exchange cannot go on, ReasonOK
-// if it can: ReasonRewrite if the request would grow too large, ReasonMatchWork if its work is used
-// up, ReasonLoop if it has passed this router too often, ReasonInternal after a panic.
+// It returns the sticky cookie's value, nil without one, and why the exchange cannot go on,
+// ReasonOK if it can: ReasonRewrite if the request would grow too large, ReasonMatchWork if its
+// work is used up, ReasonLoop if it has passed this router too often, ReasonInternal after a panic.
 func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	defer ex.recoverRules(&failed)
 	h, pol, cfg := ex.req, ex.route.Policy(), ex.cfg

@@ -141,9 +141,9 @@ func TestInterimResponsesHaveAShare(t *testing.T) {
 	r.ended(ReasonOK, 200)
 }
 
-// TestSectionsThatCostTooMuch checks header actions that exceed the work of an exchange for an interim
-// response or trailers. The client does not get that section, and an interim response leaves work for
-// the final one.
+// TestSectionsThatCostTooMuch checks header actions that exceed the work of an exchange for an
+// interim response or trailers. The client does not get that section, and an interim response
+// leaves work for the final one.
 func TestSectionsThatCostTooMuch(t *testing.T) {
 	var list []header.Action
 	for i := range 2400 {

@@ -13,10 +13,10 @@ import (
 // it; all attempts are made there. A rule whose weights are all 0 answers 500; so does one whose only backend has that Status, which is how a
 // rule without any backend is written.
 type BackendSpec struct {
-	// Key identifies the backend within the rule, and its pool within the object: backends of all rules
-	// of an object with the same Key share servers, counters and connections, so they have the same
-	// Pool and Targets. It is not empty and does not change while other backends come and go. A rule
-	// with two backends of one Key is rejected.
+	// Key identifies the backend within the rule, and its pool within the object: backends of all
+	// rules of an object with the same Key share servers, counters and connections, so they have
+	// the same Pool and Targets. It is not empty and does not change while other backends come and
+	// go. A rule with two backends of one Key is rejected.
 	Key    string
 	Weight int // its share of the requests; <= 0 = none but those of sessions that began there
 	Status int // not 0: requests of its share are answered with it, 500 for what cannot be used, 503 for what has no endpoint; else 0

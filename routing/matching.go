@@ -9,8 +9,8 @@ import (
 	"turnout/internal/share"
 )
 
-// MatchWork is the work that matching one request may take, in units of at most 8 ns. It is a part of
-// work.Request. docs/limits.md has the cost of each operation.
+// MatchWork is the work that matching one request may take, in units of at most 8 ns. It is a part
+// of work.Request. docs/limits.md has the cost of each operation.
 const MatchWork = pooledWork + apartWork + maxVisits
 
 const (
@@ -18,8 +18,8 @@ const (
 	// what the others have left, see share.Pool.
 	pooledWork = 64 << 10
 
-	// apartWork is for requests for which a namespace has used up its share, or maxVisits is reached.
-	// Each group of rules takes half of what is left, in equal parts for its namespaces.
+	// apartWork is for requests for which a namespace has used up its share, or maxVisits is
+	// reached. Each group of rules takes half of what is left, in equal parts for its namespaces.
 	apartWork = 14 << 10
 
 	// maxVisits is the number of rules that are looked at in their common order. Beyond it each

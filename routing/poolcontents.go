@@ -42,7 +42,8 @@ func (c *poolContents) add(spec *RuleSpec) error {
 	return c.compare(spec)
 }
 
-// compare fails if a pool of spec is known with other contents. It adds the others to the known ones.
+// compare fails if a pool of spec is known with other contents. It adds the others to the known
+// ones.
 func (c *poolContents) compare(spec *RuleSpec) (err error) {
 	one := func(kind, name string, config balancer.PoolConfig, targets []balancer.Target) {
 		at := poolName{kind, name}

@@ -124,8 +124,8 @@ func (s *RuleSpec) mirror(key string) *MirrorSpec {
 	return nil
 }
 
-// sharesAs reports whether r has the backends, mirrors and pool names of a spec. The contents of the
-// pools may differ.
+// sharesAs reports whether r has the backends, mirrors and pool names of a spec. The contents of
+// the pools may differ.
 func (r *Route) sharesAs(spec *RuleSpec) bool {
 	if len(spec.Backends) == 0 && !r.Divided() && r.poolKey() != spec.PoolKey {
 		return false

@@ -172,9 +172,10 @@ func (s *servers) targets(to portProtocol, tls *balancer.TLS) []balancer.Target 
 	return made
 }
 
-// poolKey returns the key of the pool of b for rules of a Gateway. It differs where targets do: rules
-// of a route with one key share a pool. Rules that pass TLS of clients through use no BackendTLSPolicy,
-// and with one the endpoints see the client certificate of the Gateway, if that has one.
+// poolKey returns the key of the pool of b for rules of a Gateway. It differs where targets do:
+// rules of a route with one key share a pool. Rules that pass TLS of clients through use no
+// BackendTLSPolicy, and with one the endpoints see the client certificate of the Gateway, if that
+// has one.
 func (b *backend) poolKey(g *gateway, sealed bool) string {
 	switch {
 	case b.policy == nil:

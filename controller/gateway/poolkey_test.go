@@ -10,9 +10,9 @@ import (
 	"turnout/routing"
 )
 
-// TestPoolsDifferWhereTargetsDo checks that rules of a route share the pool of a Service, unless they
-// reach its endpoints in different ways: with the client certificate of a Gateway, with that of
-// another one or none, and without the BackendTLSPolicy where TLS of clients passes through.
+// TestPoolsDifferWhereTargetsDo checks that rules of a route share the pool of a Service, unless
+// they reach its endpoints in different ways: with the client certificate of a Gateway, with that
+// of another one or none, and without the BackendTLSPolicy where TLS of clients passes through.
 func TestPoolsDifferWhereTargetsDo(t *testing.T) {
 	w := newWorld(t).add(`
 kind: Gateway

@@ -10,9 +10,9 @@ import (
 // canaryPool is the routing.RuleSpec.PoolKey of the rules for the canary.
 const canaryPool = "canary"
 
-// Rules returns the rules of the route, which has a Spec: the rule of the spec, and one for each way
-// to request the canary. They differ in RouteKey.Rule, counted from 0, in their conditions and in
-// their targets. The rules for the canary share a pool.
+// Rules returns the rules of the route, which has a Spec: the rule of the spec, and one for each
+// way to request the canary. They differ in RouteKey.Rule, counted from 0, in their conditions and
+// in their targets. The rules for the canary share a pool.
 func (r *Result) Rules() []routing.RuleSpec {
 	first := r.Spec.Rule()
 	first.ClientAuth = r.clients

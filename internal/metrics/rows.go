@@ -42,8 +42,8 @@ type backend struct {
 	owners map[*balancer.Pool]*routing.Route
 }
 
-// pools yields the pools that are counted for a rule. Rules of an object share pools: each is counted
-// for the first rule that has it.
+// pools yields the pools that are counted for a rule. Rules of an object share pools: each is
+// counted for the first rule that has it.
 func (b *backend) pools(yield func(*balancer.Pool) bool) {
 	for p := range b.Pools {
 		if b.owners != nil && b.owners[p] != b.Route {

@@ -9,8 +9,8 @@ import (
 	"turnout/routing"
 )
 
-// TestRulesOfAnObjectShareSeries checks that each series is there once, with the sum of the rules. The
-// pool that two rules share counts once. A scrape with two series of one name would fail.
+// TestRulesOfAnObjectShareSeries checks that each series is there once, with the sum of the rules.
+// The pool that two rules share counts once. A scrape with two series of one name would fail.
 func TestRulesOfAnObjectShareSeries(t *testing.T) {
 	rule := func(n int, uid, host string, term routing.Termination, c *routing.CertificateSpec, limit int) routing.RuleSpec {
 		return routing.RuleSpec{

@@ -105,9 +105,9 @@ type Backlog struct {
 	empty  bool // as step has reported
 }
 
-// NewBacklog returns the Backlog of a queue. step handles one entry, which it removes from the queue
-// first, and reports whether there may be more. Config.Panicked recovers from a panic of step, and
-// the next entry follows.
+// NewBacklog returns the Backlog of a queue. step handles one entry, which it removes from the
+// queue first, and reports whether there may be more. Config.Panicked recovers from a panic of
+// step, and the next entry follows.
 func (l *Loop) NewBacklog(step func() (more bool)) *Backlog { return &Backlog{loop: l, step: step} }
 
 // Run handles entries until the queue is empty: a burst at once, and others in later iterations. A

@@ -11,7 +11,8 @@ import (
 	"turnout/internal/traffic"
 )
 
-// burstRig is a loop with a client whose byte arrives when the first entry of a queue has been handled.
+// burstRig is a loop with a client whose byte arrives when the first entry of a queue has been
+// handled.
 type burstRig struct {
 	net      *memnet.Network
 	loop     *Loop
@@ -43,8 +44,8 @@ func (r *burstRig) handled(i int) {
 	}
 }
 
-// fillConns accepts connections, each with a byte of input that it has not consumed. Once resumed, or
-// closed, a connection counts as handled.
+// fillConns accepts connections, each with a byte of input that it has not consumed. Once resumed,
+// or closed, a connection counts as handled.
 func (r *burstRig) fillConns(t *testing.T) {
 	t.Helper()
 	ln := listen(t, r.loop, netip.MustParseAddrPort("192.0.2.1:81"), func(c *Conn) Handler {
@@ -174,8 +175,8 @@ func TestBurstIsBoundedByTime(t *testing.T) {
 	}
 }
 
-// TestDueTimersKeepTheirOrder: timers of many ticks that are due together fire in bursts, ordered by
-// their ticks, while others are armed, stopped and moved.
+// TestDueTimersKeepTheirOrder: timers of many ticks that are due together fire in bursts, ordered
+// by their ticks, while others are armed, stopped and moved.
 func TestDueTimersKeepTheirOrder(t *testing.T) {
 	l := testWheel()
 	rng := rand.New(rand.NewPCG(3, 4))

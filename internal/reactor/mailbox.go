@@ -38,8 +38,8 @@ func (m *mailbox) awake() { m.asleep.Store(false) }
 
 func (m *mailbox) empty() bool { return m.left() == 0 && !m.posted.Load() }
 
-// open returns how many functions next may return before open is called again: those that an earlier
-// call has left, or else what was posted since. It is called on the loop.
+// open returns how many functions next may return before open is called again: those that an
+// earlier call has left, or else what was posted since. It is called on the loop.
 func (m *mailbox) open() int {
 	if m.left() == 0 && m.posted.Load() {
 		m.fetch()

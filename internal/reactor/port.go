@@ -33,7 +33,8 @@ func (l *Loop) Retire(p *Port) {
 // Retired reports that nothing more is to begin on the connection, because its port has closed: its handler ends it after what it is about.
 func (c *Conn) Retired() bool { return c.flags&flagRetired != 0 }
 
-// Cut ends the connections that came in by p without delay, in bursts, with ErrClosed. It is called on the loop.
+// Cut ends the connections that came in by p without delay, in bursts, with ErrClosed. It is called
+// on the loop.
 func (l *Loop) Cut(p *Port) {
 	InBursts(l, l.cameBy(p), func(c *Conn) { c.kill(ErrClosed, false) })
 }

@@ -84,8 +84,9 @@ func tickOf(at int64) int64 { return (at + 1<<tickShift - 1) >> tickShift }
 // is due before anything of a higher one, and a slot of a higher level is filed anew when the wheel
 // reaches it. A wheel that turns visits occupied slots only.
 //
-// The wheel turns in steps: timers of the slot that it has reached are moved one by one, to dueSlot or to
-// slots of lower levels, and then those in dueSlot fire. Until both are done it stays at that tick.
+// The wheel turns in steps: timers of the slot that it has reached are moved one by one, to dueSlot
+// or to slots of lower levels, and then those in dueSlot fire. Until both are done it stays at that
+// tick.
 type wheel struct {
 	cur    int64 // ticks before this one are done
 	full   [levels]uint64
@@ -153,7 +154,8 @@ func (w *wheel) nextAdvance() (at int64, ok bool) {
 // midway reports that the wheel is not done with the tick that it has reached.
 func (w *wheel) midway() bool { return w.moving != noSlot || w.slots[dueSlot] != nil }
 
-// behind reports whether the wheel has something to do to get to the target tick. If it has not, it is there.
+// behind reports whether the wheel has something to do to get to the target tick. If it has not, it
+// is there.
 func (w *wheel) behind(target int64) bool {
 	if w.midway() {
 		return true
@@ -167,8 +169,8 @@ func (w *wheel) behind(target int64) bool {
 	return false
 }
 
-// reach turns the wheel until a timer is due, at the target tick at the latest, and reports whether one is. It moves as many
-// timers at most as moves says, and takes them off that.
+// reach turns the wheel until a timer is due, at the target tick at the latest, and reports whether
+// one is. It moves as many timers at most as moves says, and takes them off that.
 func (w *wheel) reach(target int64, moves *int) bool {
 	for {
 		for w.moving != noSlot {

@@ -117,8 +117,8 @@ func (r *Route) counted(in *routing.Route, v *Viewer) {
 	}
 }
 
-// queued returns the number of requests that wait for a server of the rules of an object. A pool that
-// rules share counts once.
+// queued returns the number of requests that wait for a server of the rules of an object. A pool
+// that rules share counts once.
 func queued(rules []*routing.Route) (n int) {
 	seen := make(map[*balancer.Pool]bool)
 	for _, r := range rules {
@@ -132,8 +132,8 @@ func queued(rules []*routing.Route) (n int) {
 	return n
 }
 
-// servers lists the servers of a rule, each with its share of the requests of its backend. A pool that
-// is listed for another rule already is not listed again.
+// servers lists the servers of a rule, each with its share of the requests of its backend. A pool
+// that is listed for another rule already is not listed again.
 func (r *Route) servers(in *routing.Route, seen map[serverKey]int, listed map[*balancer.Pool]bool) {
 	list := func(p *balancer.Pool, share float64) {
 		if !listed[p] {

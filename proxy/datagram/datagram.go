@@ -214,8 +214,8 @@ func (ss *Sessions) Drain() {
 	ss.silent.Run()
 }
 
-// expireNext ends the session that was silent for longest, if that was too long. Otherwise it sets the
-// timer.
+// expireNext ends the session that was silent for longest, if that was too long. Otherwise it sets
+// the timer.
 func (ss *Sessions) expireNext() (more bool) {
 	s := ss.all.First()
 	if s == nil {

@@ -105,8 +105,8 @@ func TestActionsOfReplace(t *testing.T) {
 	}
 }
 
-// TestTooMuchRewriting checks that a message does not grow without bound, and that reading much text
-// for a short value ends the request.
+// TestTooMuchRewriting checks that a message does not grow without bound, and that reading much
+// text for a short value ends the request.
 func TestTooMuchRewriting(t *testing.T) {
 	big := strings.Repeat("x", 3000)
 	for name, change := range map[string]func(*routing.RouteSpec){

@@ -10,8 +10,8 @@ import (
 
 const otherGet = "GET /b HTTP/1.1\r\nHost: other.test\r\n\r\n"
 
-// TestDeadlinesThatFallTogether: ten thousand requests wait for a silent pod and time out in the same
-// moment. The request of another client is answered after a small part of them.
+// TestDeadlinesThatFallTogether: ten thousand requests wait for a silent pod and time out in the
+// same moment. The request of another client is answered after a small part of them.
 func TestDeadlinesThatFallTogether(t *testing.T) {
 	const waiting, most = 10_000, 1_000
 	r := newRig(t)
@@ -56,8 +56,8 @@ func TestDeadlinesThatFallTogether(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestIdleConnectionsThatCloseTogether: the idle connections of a pool close at once. The request of
-// another client is answered after a small part of them.
+// TestIdleConnectionsThatCloseTogether: the idle connections of a pool close at once. The request
+// of another client is answered after a small part of them.
 func TestIdleConnectionsThatCloseTogether(t *testing.T) {
 	const idle, most = 2_000, 1_000
 	r := newRig(t)

@@ -182,8 +182,8 @@ func (p *pool) failed(f proxy.Fault, err error) {
 	p.ps.failures.Run()
 }
 
-// giveUp takes w from the waiting requests. Pools.failures notifies it. A non-nil err means that the
-// connection has no TLS, and why; otherwise f says what failed.
+// giveUp takes w from the waiting requests. Pools.failures notifies it. A non-nil err means that
+// the connection has no TLS, and why; otherwise f says what failed.
 func (p *pool) giveUp(w *waiter, f proxy.Fault, err error) {
 	w.fault, w.insecure = f, err
 	p.ps.failing.Push(&w.node, w)

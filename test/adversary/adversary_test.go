@@ -53,8 +53,8 @@ func report(t *testing.T, seed uint64, failures []string) {
 	t.Errorf("seed %d (go test ./test/adversary -seed %d -runs 1 -steps):\n  %s%s", seed, seed, strings.Join(failures, "\n  "), more)
 }
 
-// seeds yields the seeds of one test: -runs of them from -seed on, as long as -within has not passed.
-// Without -runs they are standard, or a fifth of that with -short.
+// seeds yields the seeds of one test: -runs of them from -seed on, as long as -within has not
+// passed. Without -runs they are standard, or a fifth of that with -short.
 func seeds(standard int) iter.Seq[uint64] {
 	n := *runs
 	if n == 0 {
