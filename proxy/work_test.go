@@ -9,47 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"turnout/internal/testkit/testtime"
 	"turnout/routing"
 	"turnout/routing/cors"
 	"turnout/routing/header"
 	"turnout/routing/rewrite"
 )
 
-// requestTime is the longest time that an event loop may take for one request, see work.Request, on
-// a machine that takes referenceTime for reference.
-const (
-	requestTime   = time.Millisecond
-	referenceTime = 600 * time.Microsecond
-)
-
-// reference is a computation of the kind that rules cause: it compares, branches and copies bytes.
-func reference(text, to []byte) (n int) {
-	for range 32 {
-		for i, c := range text {
-			if 'A' <= c && c <= 'Z' {
-				c |= 0x20
-			}
-			if to[i] = c; c == ',' {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// allowance returns requestTime for this machine as it is now. It is longer than requestTime if the
-// machine is slower than the one of referenceTime.
-func allowance() time.Duration {
-	text := []byte(strings.Repeat("A field, with Words. ", headBytes/21))
-	to := make([]byte, len(text))
-	best := time.Hour
-	for range 20 {
-		began := time.Now()
-		reference(text, to)
-		best = min(best, time.Since(began))
-	}
-	return max(requestTime, time.Duration(float64(requestTime)*float64(best)/float64(referenceTime)))
-}
+// requestTime is the longest time that an event loop may take for one request, see work.Request.
+const requestTime = time.Millisecond
 
 // headBytes is the size of the heads of costly messages, the default of --buf-size.
 const headBytes = 32 << 10
@@ -179,12 +147,11 @@ func TestWorkOfARequestIsBounded(t *testing.T) {
 		table, _ := r.store.Load().ApplyRules(s.rules(r.specs[0].Rule()), nil)
 		r.store.Publish(table)
 		c := s.conversation()
-		took, reason := c.measure(r, 3)
-		most := requestTime
-		for i := 0; took > most && i < 20; i++ { // another process may have disturbed the measurement
-			again, _ := c.measure(r, 10)
-			took, most = min(took, again), allowance()
-		}
+		var reason Reason
+		took, most := testtime.Fastest(requestTime, func() (took time.Duration) {
+			took, reason = c.measure(r, 5)
+			return took
+		})
 		switch reasons[reason]++; {
 		case reason != ReasonOK && reason != ReasonMatchWork && reason != ReasonRewrite:
 			t.Errorf("seed %d: the request ends with %v", seed, reason)

@@ -90,7 +90,7 @@ var floors = []struct {
 		internal/demo
 	`},
 	{"programs", "deploy/... cmd/turnout"},
-	{"what tests share", "internal/testkit/testaddr internal/testkit/testcert internal/testkit/testhttp internal/testkit/testrig internal/testkit/testotlp controller/shard/sim internal/testkit internal/archtest"},
+	{"what tests share", "internal/testkit/testaddr internal/testkit/testcert internal/testkit/testhttp internal/testkit/testrig internal/testkit/testtime internal/testkit/testotlp controller/shard/sim internal/testkit internal/archtest"},
 	{"what measures the programs", "bench/site bench/load bench/report bench/peer bench/budget bench/chaos bench/adversary bench/soak bench/shards bench/run"},
 	{"what tests them", "test/conformance test/sidebyside test/adversary test/ingress test/convert test/deploy test/image test/testssl test/grpc test/gateway/... test/cluster/... test/kube/..."},
 }

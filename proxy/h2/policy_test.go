@@ -3,11 +3,15 @@ package h2
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 
+	"turnout/balancer"
+	"turnout/internal/bound"
 	"turnout/internal/reactor/memnet"
+	"turnout/internal/testkit/testaddr"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/routing/header"
@@ -67,6 +71,41 @@ func TestPoliciesOverHTTP2(t *testing.T) {
 	}
 	if missing := c.want(3, 404, "custom"); !strings.Contains(missing.fields, "x-page: mine\n") {
 		t.Errorf("%q", missing.fields)
+	}
+	r.wantQuiet()
+}
+
+// TestMatchWorkEndsTheStream checks that a request beyond its matching budget gets 431, ends its
+// stream, is counted and reaches no pod. Streams that began before it and after it are served.
+func TestMatchWorkEndsTheStream(t *testing.T) {
+	counts := new(bound.Counts)
+	r := newRigOn(t, memnet.New(1), func(c *proxy.Config) { c.Bounds = counts })
+	p := r.pod(1, always(ok("route")))
+	r.route("app", "app.test", nil, p.Addr)
+	table, _ := r.Store.Load().ApplyRules([]routing.RuleSpec{{
+		RouteKey: routing.RouteKey{Namespace: "ns", Name: "rules", UID: "u", Rule: 1}, Host: "app.test", Policy: r.Specs[0].Policy,
+		Match:   routing.Match{Path: routing.PathMatch{Kind: routing.PathExpression, Value: "/(?:[^/]?){900}x"}},
+		Targets: []balancer.Target{{ID: "a", Addr: testaddr.Of(p.Addr), Weight: 1}},
+	}}, nil)
+	r.Store.Publish(table)
+	costly := "/" + strings.Repeat("a", 10<<10)
+	c := r.connect()
+	c.request(1, false, "POST", "/upload")
+	c.get(3, costly)
+	c.request(5, false, "POST", costly) // its body is not read
+	c.get(7, "/short")
+	c.run()
+	c.data(1, true, "hello")
+	c.get(9, "/short")
+	c.run()
+	for id, status := range map[uint32]int{1: 200, 3: 431, 5: 431, 7: 200, 9: 200} {
+		a := c.stream(id)
+		if a.status != fmt.Sprint(status) || !a.ended || a.wasReset {
+			t.Errorf("stream %d: status %s, ended %v, reset %v with %v", id, a.status, a.ended, a.wasReset, a.reset)
+		}
+	}
+	if n := counts.Of(bound.MatchWork); n != 2 || len(p.Requests) != 3 || c.goAway != nil {
+		t.Errorf("counted %d times, %d requests at the pod, GOAWAY %v", n, len(p.Requests), c.goAway)
 	}
 	r.wantQuiet()
 }
