@@ -37,16 +37,20 @@ type exchangeState struct {
 	work work.Account // for the rules of tenants, from the head to the last section of the response
 
 	// The request.
-	reqEnd    bool // the whole request has been handed to the upstream
-	trailed   bool // the request has trailers, which are not kept
-	downFull  bool // the response waits for the client to read
-	upFull    bool // the request body waits for the endpoint to read
-	held      bool // the request body waits for an endpoint
-	headOnly  bool // HEAD: no body whatever the response says
-	idemp     bool // the method may be replayed (RFC 9110 section 9.2.2)
-	takesGzip bool // the client reads gzip and answers may be compressed
-	req       *Head
-	host      []byte
+	reqEnd      bool // the whole request has been handed to the upstream
+	trailed     bool // the request has trailers, which are not kept
+	downFull    bool // the response waits for the client to read
+	upFull      bool // the request body waits for the endpoint to read
+	held        bool // the request body waits for an endpoint
+	headOnly    bool // HEAD: no body whatever the response says
+	idemp       bool // the method may be replayed (RFC 9110 section 9.2.2)
+	takesGzip   bool // the client reads gzip and answers may be compressed
+	limited     bool // the route limits the time of the exchange, or of an attempt
+	returned    bool // the request has been at a router with this loop id before
+	inserted    bool // the response sets the sticky cookie
+	traceRandom bool // the client declares the id of its trace random
+	req         *Head
+	host        []byte
 
 	// The decision.
 	table *routing.Table
@@ -55,22 +59,18 @@ type exchangeState struct {
 	gzip  *compressor // of the response body, nil = it goes out as it is
 
 	lastUp, lastDown int64        // when either side last moved
-	limited          bool         // the route says how long the exchange, or an attempt, may take
 	attemptAt        int64        // when the last attempt began; of those with a limit
 	resumeAt         int64        // when the next one may begin, in stateBackoff
 	copies           *requestCopy // that begin with this request, nil = none
 	copied           *requestCopy // this is one of those, nil = a client has sent it
-	returned         bool         // the request has been at a router with this loop id before
 	asked            int          // attempts that the route's RetrySpec asked for
 	taken            uint64       // bytes the congested side had taken when that was last looked at
 
 	// What is remembered for the log.
 	cookie         []byte // value of the sticky cookie, nil without one
-	inserted       bool   // the answer sets it
 	interimBytes   int    // of fields of interim responses, see maxInterimBytes
 	uniqueID       []byte
 	traceState     []byte            // tracestate of the client, as far as it is passed on
-	traceRandom    bool              // the client says that the id of its trace is random
 	agent, referer []byte            // of the request as received
 	origin         []byte            // the same, of routes with CORS
 	gotIn          protocol.Protocol // spoken by the endpoint that answered

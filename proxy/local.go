@@ -5,7 +5,16 @@ import "strconv"
 // local is what an exchange needs to answer by itself.
 type local struct {
 	head Head
-	tail Head // trailers of a response that pass the policy
+	tail *Head // trailers that pass the policy, made by the first ones
+}
+
+// trailers returns the head of a trailer section with fields.
+func (l *local) trailers(fields []Field) *Head {
+	if l.tail == nil {
+		l.tail = new(Head)
+	}
+	*l.tail = Head{Fields: fields}
+	return l.tail
 }
 
 // ErrorPage is an answer that is configured instead of one of the router's own. Nobody

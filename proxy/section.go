@@ -134,9 +134,7 @@ func (ex *Exchange) holdResponse() {
 
 // responseTrailers is responsePolicy for trailers.
 func (ex *Exchange) responseTrailers(fields []Field) (Section, Reason) {
-	h := &ex.local.tail
-	*h = Head{Fields: fields}
-	return ex.responsePolicy(trailerSection, h)
+	return ex.responsePolicy(trailerSection, ex.local.trailers(fields))
 }
 
 // requestTrailers is the only way of a request's trailers to an endpoint. It removes the fields
@@ -147,8 +145,7 @@ func (ex *Exchange) requestTrailers(fields []Field) Section {
 	if len(fields) == 0 || ex.route == nil {
 		return Section{}
 	}
-	h := &ex.local.tail
-	*h = Head{Fields: fields}
+	h := ex.local.trailers(fields)
 	if ex.restrictRequest(h) != ReasonOK {
 		return Section{}
 	}
