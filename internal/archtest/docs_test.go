@@ -218,6 +218,45 @@ func TestRulesNameRealTests(t *testing.T) {
 	}
 }
 
+// TestSecurityModelNamesRealTests checks the tables of docs/security-model.md. Each row has three
+// cells and names tests that exist, or planned tests that do not exist yet. A row that nothing
+// stops yet names a planned test.
+func TestSecurityModelNamesRealTests(t *testing.T) {
+	tests, rows, table := testFuncs(t), 0, false
+	for line := range strings.Lines(readDoc(t, "security-model.md")) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "| reach | what stops it | test |":
+			table = true
+			continue
+		case !strings.HasPrefix(line, "|"):
+			table = false
+			continue
+		case !table || strings.HasPrefix(line, "|---"):
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		if rows++; len(cells) != 3 {
+			t.Errorf("%d cells: %s", len(cells), line)
+			continue
+		}
+		anyPlanned := false
+		for name := range strings.SplitSeq(cells[2], ",") {
+			name, planned := strings.CutPrefix(strings.TrimSpace(name), "planned: ")
+			anyPlanned = anyPlanned || planned
+			if tests[name] == planned {
+				t.Errorf("docs/security-model.md: test %q exists: %t, planned: %t", name, tests[name], planned)
+			}
+		}
+		if strings.HasPrefix(strings.TrimSpace(cells[1]), "nothing yet") && !anyPlanned {
+			t.Errorf("docs/security-model.md: no test is planned: %s", line)
+		}
+	}
+	if rows < 50 {
+		t.Errorf("%d rows are found", rows)
+	}
+}
+
 // TestDecisionsHaveNumbers: each decision has a number of its own, the one that its heading says.
 func TestDecisionsHaveNumbers(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join("..", "..", "docs", "decisions", "0*.md"))
