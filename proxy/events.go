@@ -70,14 +70,19 @@ func (a *attempts) enter(e event) (was *attempts, heeded bool) {
 // leave ends an event: what was at work before goes on.
 func (w *Worker) leave(was *attempts) { w.current = was }
 
-// Request begins the exchange. end means that the request has no body. The answer
-// may be complete when Request returns.
-func (ex *Exchange) Request(h *Head, end bool) {
+// Request begins the exchange. end means that the request has no body. The response may be complete
+// when Request returns. further is the number of requests that this one counts as besides itself,
+// of the IterationRequests of its connection.
+func (ex *Exchange) Request(h *Head, end bool) (further int) {
+	w := ex.w
 	was, heeded := ex.enter(eventBegin)
 	if heeded {
+		w.taken = -1
 		ex.request(h, end)
+		further = ex.weigh(w, 0)
 	}
-	ex.w.leave(was)
+	w.leave(was)
+	return further
 }
 
 // RequestData relays body bytes of the client, valid for the call only.
@@ -168,12 +173,19 @@ func (ex *Exchange) ResponseInformational(h *Head) {
 }
 
 // ResponseHead relays the final head, which Holds has not held; end means that no body follows.
-func (ex *Exchange) ResponseHead(h *Head, end bool) {
+// further is the number of heads that this one counts as besides itself, of the IterationAnswers of
+// its connection.
+func (ex *Exchange) ResponseHead(h *Head, end bool) (further int) {
+	w := ex.w
 	was, heeded := ex.enter(eventHead)
 	if heeded {
+		before := ex.worked()
+		w.taken = -1
 		ex.responseHead(h, end)
+		further = ex.weigh(w, before)
 	}
-	ex.w.leave(was)
+	w.leave(was)
+	return further
 }
 
 // ResponseData relays body bytes, valid for the call only.

@@ -46,6 +46,9 @@ func (a *attempts) giveBack() {
 
 // account is finish for an exchange.
 func (ex *Exchange) account(reason Reason) {
+	if ex.copied == nil {
+		ex.w.taken = ex.worked()
+	}
 	if ex.copied != nil {
 		outcome := CopyFailed
 		if reason == ReasonOK || ex.state == stateBody {

@@ -110,6 +110,7 @@ type Worker struct {
 	refusal   Head                    // see Refusal
 	current   *attempts               // at work now, nil = none; see attempts.enter
 	rng       rand.PCG
+	taken     int // work of the exchange that the current event has ended, -1 = it has not; see weigh
 	draining  bool
 	counts    counters
 	scale     *traffic.Scale

@@ -106,7 +106,7 @@ func (r *rig) withstand(a *attack, quiet *outcome) *outcome {
 	before := len(r.router.Descriptors())
 	attacked, end := context.WithCancel(r.Context)
 	defer end()
-	cmd := site.LowPriority(site.Self(attacked, attackersRole, a.name, r.router.HTTP, r.router.HTTPS, r.router.Admin))
+	cmd := site.LowPriority(site.Self(attacked, attackersRole, a.name, r.router.HTTP, r.router.HTTPS, r.router.Admin, r.gateway))
 	attackers := site.StartProcess("the attackers", cmd, site.AnyCore, nil)
 	defer attackers.Kill()
 	length := time.Duration(max(r.seconds, a.seconds)) * time.Second

@@ -40,9 +40,14 @@ func pipeline(host, path string) func(context.Context, *targets) {
 	}
 }
 
-// newStreams is a connection of HTTP/2 that acknowledges settings before they come.
+// newStreams returns streamsTo the HTTP port.
 func newStreams(t *targets, settings ...http2.Setting) *site.H2 {
-	h := site.NewH2(dialed(t.HTTP), 64<<10, settings...)
+	return streamsTo(t.HTTP, settings...)
+}
+
+// streamsTo returns an HTTP/2 connection that acknowledges settings before they come.
+func streamsTo(addr string, settings ...http2.Setting) *site.H2 {
+	h := site.NewH2(dialed(addr), 64<<10, settings...)
 	_ = h.WriteSettingsAck()
 	return h
 }
@@ -121,18 +126,23 @@ func tinyRequests(host string) func(context.Context, *targets) {
 	}
 }
 
-// tinyStreams keeps as many streams open as the router lets a connection have, with the smallest requests there are, and reads the
-// answers.
+// tinyStreams opens as many streams as it may with the smallest requests.
 func tinyStreams(host string) func(context.Context, *targets) {
+	return fullOfStreams(func(t *targets) string { return t.HTTP }, func(h *site.H2) { h.Get(host, "/") })
+}
+
+// fullOfStreams keeps as many streams of a connection open as the router allows, and reads the
+// responses. ask opens one.
+func fullOfStreams(addr func(t *targets) string, ask func(h *site.H2)) func(context.Context, *targets) {
 	const mostStreams = 100
 	return func(ctx context.Context, t *targets) {
-		h := newStreams(t)
+		h := streamsTo(addr(t))
 		defer h.Close()
 		stop := context.AfterFunc(ctx, func() { h.Close() })
 		defer stop()
 		for open := 0; ; {
 			for ; open < mostStreams && h.ID < 1<<30; open++ {
-				h.Get(host, "/")
+				ask(h)
 			}
 			if h.Buffered() == 0 {
 				h.Flush()

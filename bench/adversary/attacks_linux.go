@@ -44,6 +44,8 @@ var attacks = []attack{
 	{name: "tiny-redirects", flood: true, attackers: crowd(4, tinyStreams("redirect.test"))},
 	{name: "handshakes", attackers: crowd(300, deafHandshake("chain.test"))},
 	{name: "chains", attackers: crowd(8, costlyChains("clients.test")), meanwhile: handshakesOfOthers},
+	{name: "match-work-1", attackers: both(crowd(4, costlyRequests(servedHost)), crowd(4, costlyRequests(costlyHost))), meanwhile: costlyEnd},
+	{name: "match-work-2", attackers: both(crowd(2, costlyStreams(servedHost)), crowd(2, costlyStreams(costlyHost))), meanwhile: costlyEnd},
 	{name: "loop", attackers: crowd(20, askLoop("loop.test")), after: descriptorsGone},
 	{name: "admin-connections", attackers: crowd(300, idleAdmin), meanwhile: probesAnswer},
 	{name: "admin-readers", attackers: crowd(250, deafReader("/routes")), meanwhile: probesAnswer},
@@ -52,12 +54,13 @@ var attacks = []attack{
 // attackersRole is the process of the attackers.
 const attackersRole = "attackers"
 
-// beAttackers makes an attack until ctx is done. The arguments are its name and the addresses of HTTP, TLS and the admin port.
+// beAttackers makes an attack until ctx is done. The arguments are its
+// name and the addresses of HTTP, TLS, the admin port and the Gateway.
 func beAttackers(ctx context.Context, args []string) error {
 	for i := range attacks {
-		if a := &attacks[i]; len(args) == 4 && a.name == args[0] {
+		if a := &attacks[i]; len(args) == 5 && a.name == args[0] {
 			if a.attackers != nil {
-				a.attackers(ctx, &targets{HTTP: args[1], HTTPS: args[2], Admin: args[3]})
+				a.attackers(ctx, &targets{HTTP: args[1], HTTPS: args[2], Admin: args[3], Gateway: args[4]})
 			}
 			<-ctx.Done()
 			return nil
@@ -75,6 +78,14 @@ func crowd(n int, act func(ctx context.Context, t *targets)) func(context.Contex
 				_ = site.Pause(ctx, 20*time.Millisecond)
 			}
 		})
+	}
+}
+
+// both starts two crowds.
+func both(first, second func(context.Context, *targets)) func(context.Context, *targets) {
+	return func(ctx context.Context, t *targets) {
+		go second(ctx, t)
+		first(ctx, t)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // targets are where a router is attacked.
-type targets struct{ HTTP, HTTPS, Admin string }
+type targets struct{ HTTP, HTTPS, Admin, Gateway string }
 
 // rig is a router in a process of its own before pods in this one.
 type rig struct {
@@ -29,9 +29,10 @@ type rig struct {
 	ahead   bool          // real-time priority for router and bystanders
 	verbose bool
 
-	router *site.Router
-	frozen freezer
-	self   atomic.Pointer[string] // where the router serves, for pods that lead back to it
+	router  *site.Router
+	gateway string // address of the Gateway of costlyRoutes
+	frozen  freezer
+	self    atomic.Pointer[string] // where the router serves, for pods that lead back to it
 }
 
 // floodedPod is the pod that floods are sent to. It is a process of its own behind everybody else, because its work would
@@ -45,13 +46,14 @@ const routesBeside = 2000
 // own threads event loops go first, which a real-time priority would undo.
 func (r *rig) start() {
 	site.OpenFiles(20000)
+	r.gateway = freeAddr()
 	text := r.manifests()
 	runtime.LockOSThread() // a child inherits the priority of the thread that starts it
 	defer runtime.UnlockOSThread()
 	if r.ahead && syscall.Setpriority(syscall.PRIO_PROCESS, 0, -15) == nil {
 		defer syscall.Setpriority(syscall.PRIO_PROCESS, 0, 0) //nolint:errcheck // it may be lowered by anybody
 	}
-	r.router = r.Start(site.Config{Manifests: text, Env: []string{"GOMEMLIMIT=256MiB"}})
+	r.router = r.Start(site.Config{Manifests: text, Args: []string{"--gateway-api"}, Env: []string{"GOMEMLIMIT=256MiB"}})
 	r.Cleanup(r.frozen.thaw)
 	r.self.Store(&r.router.HTTP)
 	if r.ahead {
@@ -88,6 +90,7 @@ func (r *rig) manifests() string {
 		b.WriteString(site.Service{Namespace: namespace, Name: "s", Protocol: ro.protocol, Port: ports[ro.pod]}.String())
 	}
 	b.WriteString(clientsOf(clientsNamespace))
+	b.WriteString(costlyRoutes(r.gateway, ports[floodedPod]))
 	for i := range routesBeside {
 		name := fmt.Sprint("beside-", i)
 		b.WriteString(site.Route{Namespace: "beside", Name: name, Host: name + ".test", Service: "none", Annotations: "haproxy.router.openshift.io/timeout: 30s"}.String())
@@ -114,6 +117,13 @@ func (r *rig) startFloodedPod() int {
 	cmd.ExtraFiles = []*os.File{file}
 	r.Cleanup(site.StartProcess("the flooded pod", cmd, site.AnyCore, nil).Kill)
 	return l.Addr().(*net.TCPAddr).Port
+}
+
+// freeAddr returns an address of loopback with a port that is free at the moment.
+func freeAddr() string {
+	l := site.Must(net.ListenTCP("tcp", net.TCPAddrFromAddrPort(site.Loopback)))
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
 }
 
 // longChain is the TLS of a route with a certificate chain of 48 KiB as text, within what a route may have.

@@ -38,10 +38,10 @@ func NewH2(c net.Conn, buffer int, settings ...http2.Setting) *H2 {
 	return h
 }
 
-// Get queues a request and returns the number of its stream.
-func (h *H2) Get(host, path string) uint32 {
+// Get queues a request with fields, and returns the number of its stream.
+func (h *H2) Get(host, path string, fields ...[2]string) uint32 {
 	h.block.Reset()
-	for _, f := range [][2]string{{":method", "GET"}, {":scheme", h.Scheme}, {":authority", host}, {":path", path}} {
+	for _, f := range append([][2]string{{":method", "GET"}, {":scheme", h.Scheme}, {":authority", host}, {":path", path}}, fields...) {
 		_ = h.enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1], Sensitive: h.Literal})
 	}
 	id := h.ID

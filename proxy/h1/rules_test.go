@@ -70,3 +70,37 @@ func TestMatchWorkEndsTheRequest(t *testing.T) {
 	r.wantReason(proxy.ReasonMatchWork)
 	r.wantQuiet()
 }
+
+// TestCostlyRequestsOfAnIteration checks that a request whose rules take much work ends the turn of
+// its connection.
+func TestCostlyRequestsOfAnIteration(t *testing.T) {
+	const requests = 30
+	r := newRig(t)
+	p := r.pod(1, always(ok("x")))
+	r.route("app", "app.test", nil, p.Addr)
+	r.route("moved", "moved.test", func(s *routing.RouteSpec) { s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect })
+	table, _ := r.Store.Load().ApplyRules([]routing.RuleSpec{{
+		RouteKey: routing.RouteKey{Namespace: "costly", Name: "rules", UID: "u", Rule: 1}, Host: "moved.test", Policy: r.Specs[0].Policy,
+		Match:   routing.Match{Path: routing.PathMatch{Kind: routing.PathExpression, Value: "/(?:[^/]?){900}x"}},
+		Targets: []balancer.Target{{ID: "a", Addr: testaddr.Of(p.Addr), Weight: 1}},
+	}}, nil)
+	r.Store.Publish(table)
+	other := r.say(get)
+	other.TakeReceived()
+	flood := r.net.Connect(frontAddr)
+	r.net.Run()
+	before := len(r.logged)
+	flood.Write([]byte(strings.Repeat("GET /"+strings.Repeat("a", 1000)+" HTTP/1.1\r\nHost: moved.test\r\n\r\n", requests)))
+	other.Write([]byte(get))
+	r.net.Run()
+	r.wantStatus(other, 200)
+	for i, rec := range r.logged[before:] {
+		if most := 6; rec.Reason == proxy.ReasonOK && i > most { // it takes three iterations
+			t.Errorf("the other request ended after %d costly ones, want at most %d", i, most)
+		}
+	}
+	if n := len(r.logged) - before; n != requests+1 {
+		t.Errorf("%d requests were answered", n)
+	}
+	r.wantQuiet()
+}

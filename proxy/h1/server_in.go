@@ -62,7 +62,7 @@ func (sc *serverConn) mayBegin() bool {
 	if now := uint8(sc.s.loop.Iteration()); now != sc.iteration {
 		sc.iteration, sc.begun = now, 0
 	}
-	if sc.begun == proxy.IterationRequests {
+	if sc.begun >= proxy.IterationRequests {
 		sc.s.worker.Reached(bound.IterationRequests)
 		sc.c.Yield()
 		return false
@@ -123,7 +123,8 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 	}
 	client := sc.who()
 	sc.ex = s.worker.Acquire(sc, &client)
-	sc.ex.Request(&rq.head, none)
+	further := sc.ex.Request(&rq.head, none)
+	sc.begun += uint8(further)
 	return end, true
 }
 

@@ -125,7 +125,7 @@ func (st *clientStream) OnHead(_ h2frame.Fault, end bool) {
 		st.ex = nil
 		st.Bodyless()
 	}
-	ex.ResponseHead(&st.head, end || bodyless)
+	cc.session.Weigh(ex.ResponseHead(&st.head, end || bodyless))
 	if bodyless && !end || end && st.Waiting() > 0 { // the endpoint, or this side, has not ended
 		st.stop(cc)
 	}

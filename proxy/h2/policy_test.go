@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -82,12 +83,7 @@ func TestMatchWorkEndsTheStream(t *testing.T) {
 	r := newRigOn(t, memnet.New(1), func(c *proxy.Config) { c.Bounds = counts })
 	p := r.pod(1, always(ok("route")))
 	r.route("app", "app.test", nil, p.Addr)
-	table, _ := r.Store.Load().ApplyRules([]routing.RuleSpec{{
-		RouteKey: routing.RouteKey{Namespace: "ns", Name: "rules", UID: "u", Rule: 1}, Host: "app.test", Policy: r.Specs[0].Policy,
-		Match:   routing.Match{Path: routing.PathMatch{Kind: routing.PathExpression, Value: "/(?:[^/]?){900}x"}},
-		Targets: []balancer.Target{{ID: "a", Addr: testaddr.Of(p.Addr), Weight: 1}},
-	}}, nil)
-	r.Store.Publish(table)
+	r.costly("app.test", p.Addr)
 	costly := "/" + strings.Repeat("a", 10<<10)
 	c := r.connect()
 	c.request(1, false, "POST", "/upload")
@@ -106,6 +102,48 @@ func TestMatchWorkEndsTheStream(t *testing.T) {
 	}
 	if n := counts.Of(bound.MatchWork); n != 2 || len(p.Requests) != 3 || c.goAway != nil {
 		t.Errorf("counted %d times, %d requests at the pod, GOAWAY %v", n, len(p.Requests), c.goAway)
+	}
+	r.wantQuiet()
+}
+
+// costly adds a rule to a host. A path of 10 KiB takes more work of it than a request may.
+func (r *rig) costly(host string, pod netip.AddrPort) {
+	table, _ := r.Store.Load().ApplyRules([]routing.RuleSpec{{
+		RouteKey: routing.RouteKey{Namespace: "ns", Name: "rules", UID: "u", Rule: 1}, Host: host, Policy: r.Specs[0].Policy,
+		Match:   routing.Match{Path: routing.PathMatch{Kind: routing.PathExpression, Value: "/(?:[^/]?){900}x"}},
+		Targets: []balancer.Target{{ID: "a", Addr: testaddr.Of(pod), Weight: 1}},
+	}}, nil)
+	r.Store.Publish(table)
+}
+
+// TestCostlyStreamsOfAnIteration checks that a request whose rules take much work ends the turn of
+// its connection.
+func TestCostlyStreamsOfAnIteration(t *testing.T) {
+	const requests = 30
+	r := newRig(t)
+	p := r.pod(1, always(ok("x")))
+	r.route("app", "app.test", nil, p.Addr)
+	r.costly("app.test", p.Addr)
+	other, flood := r.connect(), r.connect()
+	other.get(1, "/")
+	other.run()
+	flood.run()
+	before := len(r.logged)
+	path := "/" + strings.Repeat("a", 2<<10)
+	for i := range uint32(requests) { // HPACK makes a byte of the path
+		flood.get(2*i+1, path)
+	}
+	flood.peer.Write(flood.out.Bytes())
+	other.get(3, "/")
+	other.run()
+	other.want(3, 200, "x")
+	for i, rec := range r.logged[before:] {
+		if most := 6; rec.Reason == proxy.ReasonOK && i > most { // it takes three iterations
+			t.Errorf("the other request ended after %d costly ones, want at most %d", i, most)
+		}
+	}
+	if n := len(r.logged) - before; n != requests+1 {
+		t.Errorf("%d requests were answered", n)
 	}
 	r.wantQuiet()
 }

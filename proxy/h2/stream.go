@@ -43,7 +43,7 @@ func (st *serverStream) OnHead(f h2frame.Fault, end bool) {
 		end = true
 	}
 	st.ex = sc.s.worker.Acquire(st, &sc.client)
-	st.ex.Request(&st.head, end)
+	sc.session.Weigh(st.ex.Request(&st.head, end))
 }
 
 // requestHead is the head of a request as the pipeline has it. It is a view of b.

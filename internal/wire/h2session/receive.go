@@ -31,6 +31,9 @@ const MostFrames = 512
 // NextIteration has Receive take Config.IterationHeads more header lists, and MostFrames more frames.
 func (s *Session) NextIteration() { s.heads, s.taken = 0, 0 }
 
+// Weigh counts a header list as n further ones of Config.IterationHeads.
+func (s *Session) Weigh(n int) { s.heads += n }
+
 // Urge has the next Receive take one frame although its peer does not take what it is sent. Calling it whenever output has
 // drained keeps what waits to be sent, which may congest it again at once, from shutting the peer out.
 func (s *Session) Urge() { s.urged = true }
