@@ -120,7 +120,7 @@ func (ex *Exchange) captureField(i int, c *Capture, h *Head) {
 		if string(h.Fields[k].Name) == c.Name {
 			v := h.Fields[k].Value
 			v = v[:min(len(v), c.Max)]
-			ex.work.Spend(work.Copied(len(v)))
+			ex.work.Charge(work.Copied(len(v)))
 			ex.captured[i] = ex.scratch.Copy(v)
 			return
 		}

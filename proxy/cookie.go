@@ -11,7 +11,7 @@ import (
 // 5.4) and returns the first one's value. The other pairs keep their order; rest
 // is the given value itself when nothing was found.
 func (ex *Exchange) takeCookie(v []byte, name string) (rest, value []byte, found bool) {
-	ex.work.Spend(work.Text(len(v)))
+	ex.work.Charge(work.Text(len(v)))
 	for left := v; len(left) > 0 && !found; {
 		var pair []byte
 		pair, left = field.NextCookie(left)
@@ -20,7 +20,7 @@ func (ex *Exchange) takeCookie(v []byte, name string) (rest, value []byte, found
 	if !found {
 		return v, nil, false
 	}
-	ex.work.Spend(work.Text(len(v)))
+	ex.work.Charge(work.Text(len(v)))
 	b := ex.scratch.Begin(len(v))
 	start := len(b)
 	for left := v; len(left) > 0; {

@@ -10,7 +10,7 @@ import (
 // for the response and returns false.
 func (ex *Exchange) preflight() bool {
 	h := ex.req
-	ex.work.Spend(3 * work.Fields(len(h.Fields)))
+	ex.work.Charge(3 * work.Fields(len(h.Fields)))
 	ex.origin = field.Get(h.Fields, "origin")
 	if !cors.Preflight(h.Method, h.Fields) {
 		return false

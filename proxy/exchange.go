@@ -186,7 +186,7 @@ func (ex *Exchange) match(h *Head) routing.Decision {
 		Matching: &ex.w.matching,
 	}
 	d := ex.table.Match(v)
-	ex.work.Spend(v.Work())
+	ex.work.Charge(v.Work())
 	if undecided := v.Undecided(); undecided != nil {
 		ex.detail = undecided[0]
 		ex.Reached(bound.MatchWork)

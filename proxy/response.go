@@ -122,7 +122,7 @@ func (ex *Exchange) localFields(h *Head) {
 	if rule == nil {
 		return
 	}
-	ex.work.Spend(rule.Work(len(ex.req.Fields)))
+	ex.work.Charge(rule.Work(len(ex.req.Fields)))
 	switch {
 	case cors.Preflight(ex.req.Method, ex.req.Fields):
 		h.Fields = rule.Permit(h.Fields, ex.req.Fields)
@@ -144,12 +144,12 @@ func (ex *Exchange) finalFields(h *Head) (failed Reason) {
 		h.Fields = field.Delete(h.Fields, reasonField)
 	}
 	if pol.HSTS != "" {
-		ex.work.Spend(work.Fields(len(h.Fields)))
+		ex.work.Charge(work.Fields(len(h.Fields)))
 		h.Fields = field.Delete(h.Fields, hstsField)
 		h.addField(hstsField, constant(pol.HSTS))
 	}
 	if pol.CORS != nil {
-		ex.work.Spend(pol.CORS.Work(len(h.Fields)))
+		ex.work.Charge(pol.CORS.Work(len(h.Fields)))
 		h.Fields = pol.CORS.Answer(h.Fields, ex.origin)
 	}
 	if route, backend, router := ex.responseLists(); route != nil || backend != nil || router != nil {
@@ -176,7 +176,7 @@ func (ex *Exchange) finalFields(h *Head) (failed Reason) {
 // setSession replaces the router's session cookie or field in h. cookies means that h may set the
 // cookie.
 func (ex *Exchange) setSession(h *Head, pol *routing.Policy, cookies bool) {
-	ex.work.Spend(2 * work.Fields(len(h.Fields)))
+	ex.work.Charge(2 * work.Fields(len(h.Fields)))
 	switch {
 	case pol.SessionHeader.IsSet():
 		h.Fields = field.Delete(h.Fields, pol.SessionHeader.String())

@@ -26,9 +26,10 @@ type rig struct {
 	store *routing.Store
 	pools *balancer.Registry
 
-	said   []string
-	logged []Record
-	bounds bound.Counts
+	said     []string
+	logged   []Record
+	workLeft int // least work that an exchange had left when it was logged, 0 = none had less
+	bounds   bound.Counts
 
 	ex   *Exchange
 	down *fakeDown
@@ -410,6 +411,9 @@ func (l *fakeLog) Log(rec *Record) {
 		kept.Captured = append(kept.Captured, bytes.Clone(c))
 	}
 	l.logged = append(l.logged, kept)
+	if l.ex != nil {
+		l.workLeft = min(l.workLeft, l.ex.work.Left())
+	}
 	if l.panicAt == "log" {
 		l.panicAt = ""
 		panic("a mistake")

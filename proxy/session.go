@@ -19,7 +19,7 @@ const sessionEnd = 14
 // endpoints do not get.
 func (ex *Exchange) session(h *Head, pol *routing.Policy, value []byte) []byte {
 	if pol.SessionHeader.IsSet() {
-		ex.work.Spend(2 * work.Fields(len(h.Fields)))
+		ex.work.Charge(2 * work.Fields(len(h.Fields)))
 		if value = field.Get(h.Fields, pol.SessionHeader.String()); value == nil {
 			return nil
 		}

@@ -279,3 +279,23 @@ func TestExpressionsHaveOneConstructor(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedWorkIsNotDone checks that code looks at the result of work.Account.Spend. Operations
+// that take place in any case use Charge.
+func TestRefusedWorkIsNotDone(t *testing.T) {
+	m := theModule(t)
+	for f := range m.production {
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if s, ok := n.(*ast.ExprStmt); ok {
+				call, _ := s.X.(*ast.CallExpr)
+				if call == nil {
+					return true
+				}
+				if fn, ok := call.Fun.(*ast.SelectorExpr); ok && (fn.Sel.Name == "Spend" || fn.Sel.Name == "Spare") {
+					t.Errorf("%s: the result of %s is ignored: use Charge for what takes place in any case", m.at(s), fn.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}

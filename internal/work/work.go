@@ -26,6 +26,11 @@ func (a *Account) Spend(n int) bool {
 	return a.left >= 0
 }
 
+// Charge takes n units for an operation that takes place even if the account has fewer, such as the
+// removal of the router's own cookie. The size of a head bounds n, so that a request takes at most
+// Reserve more than it has. Over tells afterwards whether the request may go on.
+func (a *Account) Charge(n int) { a.left -= n }
+
 // Spare takes n units for an operation that the request can do without. It takes none and returns
 // false if fewer than Reserve units would be left.
 func (a *Account) Spare(n int) bool {
@@ -36,11 +41,11 @@ func (a *Account) Spare(n int) bool {
 	return true
 }
 
-// Over reports whether Spend has refused an operation.
+// Over reports whether Spend has refused an operation, or Charge has taken more than was left.
 func (a *Account) Over() bool { return a.left < 0 }
 
-// Left returns the units that are left, at least 0.
-func (a *Account) Left() int { return max(a.left, 0) }
+// Left returns the units that are left. They are negative if Over.
+func (a *Account) Left() int { return a.left }
 
 // Fields returns the work of comparing a name with those of n fields, and of moving the fields.
 func Fields(n int) int { return 1 + n/2 }

@@ -11,9 +11,9 @@ func TestAccountEnds(t *testing.T) {
 		t.Errorf("%d units are left, want the reserve", a.Left())
 	case a.Spare(1) || a.Left() != Reserve:
 		t.Error("an optional operation takes of the reserve")
-	case !a.Spend(Reserve) || a.Left() != 0 || !a.Spend(0):
+	case !a.Spend(Reserve) || a.Left() != 0 || !a.Spend(0) || a.Over():
 		t.Error("the reserve cannot be spent")
-	case a.Spend(1) || a.Spend(0) || a.Left() != 0:
+	case a.Spend(1) || a.Spend(0) || !a.Over():
 		t.Error("an empty account grants work")
 	}
 }
